@@ -129,8 +129,8 @@ func (f *Findings) countComponents(r *record.Record) {
 	}
 }
 
-// Settle notes that a run gives no record any more.
-func (f *Findings) Settle(job *bursarv1.Job) {
+// Resolve notes that a run gives no record any more.
+func (f *Findings) Resolve(job *bursarv1.Job) {
 	run := runHash(job.GetRun())
 	for key, x := range f.list {
 		f.resolveFinding(key, x, run)

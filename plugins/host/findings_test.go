@@ -130,7 +130,7 @@ func TestFindings_AComponentThatMostRecordsLackIsNotMissing(t *testing.T) {
 	if err != nil || len(g.List()) != 1 {
 		t.Errorf("%+v %v after a restart", g.List(), err)
 	}
-	f.Settle(&bursarv1.Job{Run: "1"})
+	f.Resolve(&bursarv1.Job{Run: "1"})
 	if len(f.List()) != 0 {
 		t.Errorf("%+v", f.List())
 	}

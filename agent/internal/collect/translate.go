@@ -113,7 +113,7 @@ func (t *translator) translateJob(d *draft, job *bursarv1.Job, settles string) {
 	switch {
 	case err != nil:
 		t.addQuarantine(d, job, err)
-		d.found = append(d.found, func(f *host.Findings) { f.Settle(job) })
+		d.found = append(d.found, func(f *host.Findings) { f.Resolve(job) })
 		if open && job.GetEnded() { // else it would go on and count for ever
 			t.addWithdrawal(d, job, note.Record, true, "")
 			t.dropNote(d, job.GetRun())
@@ -133,7 +133,7 @@ func (t *translator) translateJob(d *draft, job *bursarv1.Job, settles string) {
 	}
 	if !keep {
 		t.leaveOut(d, job, r.ID, settles)
-		d.found = append(d.found, func(f *host.Findings) { f.Settle(job) })
+		d.found = append(d.found, func(f *host.Findings) { f.Resolve(job) })
 		d.sent[job.GetRun()] = sent{fingerprint: print, withdrawn: true}
 		t.supersedeFormer(d, job, r.ID)
 		return

@@ -16,7 +16,7 @@ var errEnough = errors.New("enough")
 // more.
 func (v *View) feedQuery(ctx context.Context, q store.Query, yield func(*columns.Row) error) error {
 	left := q.Limit
-	q.Limit, q.Lent = 0, false // rows are looked up between rows
+	q.Limit, q.ReuseRows = 0, false // rows are looked up between rows
 	err := v.view.Query(ctx, q, func(row *columns.Row) error {
 		out := row
 		if row.Tombstone || !v.who.Rows.hasMeta(row.Record.Meta) {

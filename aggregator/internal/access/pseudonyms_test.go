@@ -101,7 +101,7 @@ func TestPseudonyms_AnyQuery_ShowsTheSameRecordsAndNoName(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, q := range []store.Query{{}, {Lent: true}, {Order: store.BySeq}, {Order: store.ByStop, Limit: 7}, {Order: store.ByMeta, By: "group"}, {Order: store.BySeq, Tombstones: true}} {
+	for _, q := range []store.Query{{}, {ReuseRows: true}, {Order: store.BySeq}, {Order: store.ByStop, Limit: 7}, {Order: store.ByMeta, By: "group"}, {Order: store.BySeq, Tombstones: true}} {
 		look(q)
 		if diff := cmp.Diff(b.ids(named, q), b.ids(seen, q)); diff != "" {
 			t.Errorf("%+v: %s", q, diff)

@@ -69,7 +69,7 @@ func (v *View) reachOf(ctx context.Context) (Reach, error) {
 	// answer could wait for others that do.
 	ctx = store.WithLease(ctx, nil)
 	r := Reach{Start: record.None, FirstStart: record.None, FirstStop: record.None, CompleteFrom: record.None}
-	earliest := store.Query{Order: store.ByStart, Limit: 1, Lent: true}
+	earliest := store.Query{Order: store.ByStart, Limit: 1, ReuseRows: true}
 	err := v.view.Query(ctx, earliest, func(row *columns.Row) error {
 		r.Start = row.Record.Start
 		return nil
@@ -77,7 +77,7 @@ func (v *View) reachOf(ctx context.Context) (Reach, error) {
 	if err != nil {
 		return r, err
 	}
-	first := store.Query{Order: store.ByStop, Open: store.OnlyClosed, Limit: 1, Lent: true}
+	first := store.Query{Order: store.ByStop, Open: store.OnlyClosed, Limit: 1, ReuseRows: true}
 	err = v.view.Query(ctx, first, func(row *columns.Row) error {
 		r.FirstStart, r.FirstStop = row.Record.Start, row.Record.Stop
 		return nil

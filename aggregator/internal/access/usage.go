@@ -16,7 +16,7 @@ func (v *View) QuarantineCount() (uint64, error) {
 	if err := v.requireFigures(); err != nil {
 		return 0, err
 	}
-	return v.view.Odd().Quarantined, nil
+	return v.view.Anomalies().Quarantined, nil
 }
 
 // keysAmong is among how many records Keys and Values look.
@@ -89,7 +89,7 @@ func addName(set map[string]bool, name string) {
 // newestRecords calls yield with the newest records, in the order of their changes, until it
 // returns errEnough. What it lends is valid until yield returns.
 func (v *View) newestRecords(ctx context.Context, yield func(*columns.Row) error) error {
-	q := store.Query{Order: store.BySeq, Lent: true}
+	q := store.Query{Order: store.BySeq, ReuseRows: true}
 	if seq := v.Seq(); seq > keysAmong {
 		q.After = seq - keysAmong
 	}

@@ -410,7 +410,7 @@ func (v *View) Figures() (f Figures, err error) {
 	if err := v.requireFigures(); err != nil {
 		return f, err
 	}
-	odd := v.view.Odd()
+	odd := v.view.Anomalies()
 	return Figures{Conflicts: int(odd.Conflicts), Waiting: int(odd.Waiting), Quarantined: int(odd.Quarantined)}, nil
 }
 

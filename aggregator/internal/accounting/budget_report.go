@@ -19,12 +19,12 @@ import (
 type UsageReader struct {
 	// Ask answers a question of all records.
 	Ask func(context.Context, usage.Query) (*usage.Result, error)
-	// Book is what Ask derives by; nil derives nothing.
-	Book *usage.Derivation
+	// Derivation is what Ask derives by; nil derives nothing.
+	Derivation *usage.Derivation
 	// Running calls yield with every run that goes on, and up to when its source is
 	// complete: Ask counts it up to then, and no further than now.
 	Running func(ctx context.Context, yield func(r *record.Record, counted record.Time) error) error
-	// Value returns the value of a key that is none of Book for a record; nil: it is the
+	// Value returns the value of a key that is not one of Derivation for a record; nil: it is the
 	// first of its meta.
 	Value func(m record.Meta, key string) (string, bool)
 	// KnownFrom returns from when records are known, by the clock of a zone; nil: always.
@@ -52,8 +52,8 @@ type StatementRequest struct {
 // Report says how budgets stand, by name, and how many records that go on count in some of
 // them.
 func (b *Budgets) Report(ctx context.Context, books UsageReader, q StatementRequest) (list []Statement, open int, err error) {
-	if books.Book == nil {
-		books.Book = &usage.Derivation{}
+	if books.Derivation == nil {
+		books.Derivation = &usage.Derivation{}
 	}
 	r := reporter{books: books, now: q.Now, list: []Statement{}}
 	for i := range b.list {
@@ -120,7 +120,7 @@ func (r *reporter) addStatement(b *Budget, word string) error {
 		s.Paced = s.PaceFrom < r.now
 	}
 	if name := b.measure().weight; name != "" {
-		w, known := r.books.Book.Weight(name)
+		w, known := r.books.Derivation.Weight(name)
 		if known {
 			s.Unit = w.Unit
 		} else {
@@ -217,7 +217,7 @@ func (p *page) fillUsage(ctx context.Context) error {
 func (p *page) queryBuckets(ctx context.Context, edges []record.Time, each func([]*Statement, *cells)) error {
 	q := usage.Query{Question: sums.Question{Edges: edges, By: p.keys, Now: p.now, Components: []string{p.component}}}
 	if p.weight != "" {
-		w, _ := p.books.Book.Weight(p.weight) // addStatement has found it
+		w, _ := p.books.Derivation.Weight(p.weight) // addStatement has found it
 		q.Weights, q.Components, q.Bases = []string{p.weight}, w.Components, w.Energy != nil
 	}
 	q.Unscored = q.Components

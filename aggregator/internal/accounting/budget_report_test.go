@@ -238,7 +238,7 @@ func TestABudgetWithoutItsUnitSaysSoAndOthersAreAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	books := w.books(p)
-	books.Book.Weights = append(books.Book.Weights, usage.Weight{Name: "su", Unit: "SBU", Components: []string{"Cores"}, Of: func(string, record.Kind, []string, []bool, record.Time) (int64, bool) { return 2e9, true }})
+	books.Derivation.Weights = append(books.Derivation.Weights, usage.Weight{Name: "su", Unit: "SBU", Components: []string{"Cores"}, Of: func(string, record.Kind, []string, []bool, record.Time) (int64, bool) { return 2e9, true }})
 	w.records = []record.Record{job(t, "2026-03-01T00:00:00Z", "2026-03-01T01:00:00Z", 1, GroupKey, "g")}
 	if list, _, err = b.Report(t.Context(), books, StatementRequest{Now: at}); err != nil || list[0].Unit != "SBU" || list[0].Used.Decimal(6) != "2" {
 		t.Errorf("%+v %v", list, err)
@@ -304,9 +304,9 @@ func TestBudget_InKWh_CountsEnergyAndForecastsIt(t *testing.T) {
 	book := &usage.Derivation{Weights: weights}
 	rows := func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }
 	reader := UsageReader{
-		Book:    book,
-		Ask:     func(ctx context.Context, q usage.Query) (*usage.Result, error) { return book.Answer(ctx, rows, q) },
-		Running: func(context.Context, func(*record.Record, record.Time) error) error { return nil },
+		Derivation: book,
+		Ask:        func(ctx context.Context, q usage.Query) (*usage.Result, error) { return book.Answer(ctx, rows, q) },
+		Running:    func(context.Context, func(*record.Record, record.Time) error) error { return nil },
 	}
 	list, _, err := budgets.Report(t.Context(), reader, StatementRequest{Now: moment(t, "2026-03-11T00:00:00Z")})
 	if err != nil || len(list) != 2 {
@@ -348,9 +348,9 @@ func TestBudget_RunningWithoutKnownEnergy_SaysThatMoreMayBeUsed(t *testing.T) {
 		}
 		k := keep(t, nil)
 		reader := UsageReader{
-			Book: set.Book,
+			Derivation: set.Derivation,
 			Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
-				return set.Book.Answer(ctx, func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }, q)
+				return set.Derivation.Answer(ctx, func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }, q)
 			},
 			Running: func(_ context.Context, yield func(*record.Record, record.Time) error) error {
 				r := job(t, "2026-03-11T00:00:00Z", "", 2, GroupKey, "g", "host", c.host, LimitKey, "36000")

@@ -36,8 +36,8 @@ func TestCapacityFollowsWhatSourcesTellAndWhatIsConfigured(t *testing.T) {
 			t.Fatal("nemo is no cluster")
 		}
 	}
-	if key, is := k.Book().Key(ClusterKey); !is || key.From[0] != "site_id" {
-		t.Error(k.Book().Keys)
+	if key, is := k.Derivation().Key(ClusterKey); !is || key.From[0] != "site_id" {
+		t.Error(k.Derivation().Keys)
 	}
 	plan := CapacityPlan{Clusters: []Cluster{{Name: "big", Match: []NodeMatch{{Key: "site_id", Values: []string{"nemo"}}}}}}
 	if err := k.Set(Settings{Capacity: plan}); err != nil {

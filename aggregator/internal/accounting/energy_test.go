@@ -214,7 +214,7 @@ func TestEnergy_Priced_CostsWhatItIsWorth(t *testing.T) {
 		job(t, "2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", 2, "user", "bob", "host", "x1"),
 		job(t, "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z", 1, "user", "carol", "host", "n1"),
 	})
-	a, err := set.Book.Answer(t.Context(), func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) },
+	a, err := set.Derivation.Answer(t.Context(), func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) },
 		usage.Query{Question: sums.Question{Edges: []record.Time{0, moment(t, "2026-03-02T00:00:00Z")}, By: []string{"user"}, Now: record.MaxTime, Components: []string{}}, Weights: []string{Cost}})
 	if err != nil {
 		t.Fatal(err)

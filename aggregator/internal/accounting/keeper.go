@@ -30,8 +30,8 @@ type Set struct {
 	Prices    *Prices
 	Budgets   *Budgets
 	Capacity  *Capacities
-	// Book has all keys and weights that follow from the rest.
-	Book *usage.Derivation
+	// Derivation has all keys and weights that follow from the rest.
+	Derivation *usage.Derivation
 }
 
 // Views gives pictures of the store.
@@ -70,8 +70,8 @@ func (k *Keeper) Now() *Set { return k.current.Load() }
 // Capacity is that of [Keeper.Now].
 func (k *Keeper) Capacity() *Capacities { return k.Now().Capacity }
 
-// Book is that of [Keeper.Now].
-func (k *Keeper) Book() *usage.Derivation { return k.Now().Book }
+// Derivation is that of [Keeper.Now].
+func (k *Keeper) Derivation() *usage.Derivation { return k.Now().Derivation }
 
 // Set takes what the configuration says. After an error the books are as before.
 func (k *Keeper) Set(s Settings) error {
@@ -187,5 +187,5 @@ func compileSet(s Settings, f *facts) (*Set, error) {
 		b.Weights = append(b.Weights, w)
 	}
 	b.Weights = append(b.Weights, energy...)
-	return &Set{Directory: dir, Prices: prices, Budgets: budgets, Capacity: there, Book: b}, nil
+	return &Set{Directory: dir, Prices: prices, Budgets: budgets, Capacity: there, Derivation: b}, nil
 }

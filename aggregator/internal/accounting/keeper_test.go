@@ -60,7 +60,7 @@ func TestBooksFollowWhatSourcesTellAndWhatIsConfigured(t *testing.T) {
 	s := newSite(t)
 	log := &logtest.Log{}
 	k, err := NewKeeper(s, slog.New(slog.NewTextHandler(log, nil)))
-	if err != nil || k.Book() == nil || len(k.Book().Keys) != 0 {
+	if err != nil || k.Derivation() == nil || len(k.Derivation().Keys) != 0 {
 		t.Fatal(err, k.Now())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -84,8 +84,8 @@ func TestBooksFollowWhatSourcesTellAndWhatIsConfigured(t *testing.T) {
 	if err := k.Set(Settings{Directory: DirectorySettings{Projects: []Project{{ID: "p", From: record.None, To: record.None, States: []ProjectState{{From: record.None, Groups: []string{"physics"}, PI: "x"}}}}}}); err != nil {
 		t.Fatal(err)
 	}
-	if p, ok := k.Now().Directory.Project("alice", "", 1000); !ok || p != "p" || len(k.Book().Keys) == 0 {
-		t.Error(p, ok, k.Book())
+	if p, ok := k.Now().Directory.Project("alice", "", 1000); !ok || p != "p" || len(k.Derivation().Keys) == 0 {
+		t.Error(p, ok, k.Derivation())
 	}
 	before := k.Now()
 	twice := Project{ID: "q", From: record.None, To: record.None, States: []ProjectState{{From: record.None, Groups: []string{"physics"}, PI: "y"}}}

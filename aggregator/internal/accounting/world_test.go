@@ -93,7 +93,7 @@ func (w *world) books(p *Prices, keys ...usage.Key) UsageReader {
 		book.Weights = append(book.Weights, weight)
 	}
 	return UsageReader{
-		Book: book,
+		Derivation: book,
 		Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
 			return book.Answer(ctx, w.ask, q)
 		},

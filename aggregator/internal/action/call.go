@@ -21,9 +21,9 @@ type call struct {
 	ctx    context.Context //nolint:containedctx // of the call, which is all of its life
 	stream stream
 	spec   *Spec
-	world  bool   // programs may be run
-	files  bool   // archives may be changed
-	errand Errand // for which
+	world  bool       // programs may be run
+	files  bool       // archives may be changed
+	errand ProgramRun // for which
 
 	effects []sdk.Effect
 	size    int

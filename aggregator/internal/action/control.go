@@ -22,14 +22,14 @@ type Status struct {
 	// Next is when the next run is due by the schedule, in microseconds; 0: no one can
 	// say it, or it depends on changes.
 	Next    int64
-	Card    State
+	Stored  State
 	Current *Run // nil: none is under way
 	Last    *Run // the newest one that was planned; nil: there was none
 }
 
 // State is how the action is doing, in a word.
 func (s *Status) State() string {
-	switch c := &s.Card; {
+	switch c := &s.Stored; {
 	case !s.Configured:
 		return "not configured"
 	case c.Paused != nil:
@@ -92,7 +92,7 @@ func (m *Manager) List(from Documents) ([]Status, error) {
 			return nil, err
 		}
 		s.Configured, s.Schedule, s.Zone, s.RunOn, seen[s.Name] = true, settings[i].Schedule, settings[i].Zone, settings[i].RunOn, true
-		s.Next = nextRun(&settings[i], &s.Card)
+		s.Next = nextRun(&settings[i], &s.Stored)
 		list = append(list, *s)
 	}
 	var others []Name
@@ -136,8 +136,8 @@ func readStatus(from Documents, name Name) (*Status, error) {
 	if err != nil || h.value == nil {
 		return s, err
 	}
-	s.Card = *h.value
-	for n := s.Card.Next - 1; n >= s.Card.Oldest && n > 0 && s.Card.Next-n <= KeepLeast; n-- {
+	s.Stored = *h.value
+	for n := s.Stored.Next - 1; n >= s.Stored.Oldest && n > 0 && s.Stored.Next-n <= KeepLeast; n-- {
 		last, err := readRun(from, name, n)
 		if err != nil {
 			return nil, err
@@ -147,8 +147,8 @@ func readStatus(from Documents, name Name) (*Status, error) {
 			break
 		}
 	}
-	if s.Card.Current != 0 {
-		now, err := readRun(from, name, s.Card.Current)
+	if s.Stored.Current != 0 {
+		now, err := readRun(from, name, s.Stored.Current)
 		if err != nil {
 			return nil, err
 		}
@@ -305,14 +305,14 @@ func (m *Manager) giveOrder(ctx context.Context, name Name, o *Order) error {
 			return fmt.Errorf("%w: %s is paused; resume it first", ErrRefused, name)
 		case c.Disabled != nil:
 			return fmt.Errorf("%w: %s is disabled (%s); resume it first", ErrRefused, name, c.Disabled.Why)
-		case len(c.Asked) >= maxOrders:
-			return fmt.Errorf("%w: %d orders wait already", ErrRefused, len(c.Asked))
+		case len(c.Requests) >= maxOrders:
+			return fmt.Errorf("%w: %d orders wait already", ErrRefused, len(c.Requests))
 		}
 		o.At = unixMicros(m.Now())
-		for _, other := range c.Asked {
+		for _, other := range c.Requests {
 			o.At = max(o.At, other.At+1) // which tells it from the others
 		}
-		c.Asked = append(c.Asked, *o)
+		c.Requests = append(c.Requests, *o)
 		return nil
 	})
 }

@@ -67,11 +67,11 @@ type State struct {
 	// Kept is the run whose state counts, Since when it was planned; 0: none.
 	Kept  uint64 `json:"kept,omitempty"`
 	Since int64  `json:"since,omitempty"`
-	// Well is when the newest run was planned of which nothing was left undone; 0:
+	// LastSuccess is when the newest run was planned of which nothing was left undone; 0:
 	// there was none.
-	Well int64 `json:"well,omitempty"`
-	// Asked are orders that wait.
-	Asked []Order `json:"asked,omitempty"`
+	LastSuccess int64 `json:"well,omitempty"`
+	// Requests are orders that wait.
+	Requests []Order `json:"asked,omitempty"`
 	// Paused and Disabled say that nothing is begun; nil: it is not so.
 	Paused   *Mark `json:"paused,omitempty"`
 	Disabled *Mark `json:"disabled,omitempty"`

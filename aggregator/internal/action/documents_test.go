@@ -18,8 +18,8 @@ func samples() map[string]any {
 	return map[string]any{
 		"card": &State{
 			version: version{1}, Began: 1, Next: 8, Oldest: 2, Current: 7, Last: 3, Seq: 4, Kept: 6, Since: 5,
-			Asked:  []Order{{By: "a", At: 9, Arguments: map[string]string{"month": "2026-10"}}, {By: "b", At: 10, Run: 3, Effect: 1}},
-			Paused: &Mark{By: "c", At: 11, Why: "d"}, Disabled: &Mark{At: 12, Why: "e", Of: "f"}, Problem: &Mark{At: 13, Why: "g"},
+			Requests: []Order{{By: "a", At: 9, Arguments: map[string]string{"month": "2026-10"}}, {By: "b", At: 10, Run: 3, Effect: 1}},
+			Paused:   &Mark{By: "c", At: 11, Why: "d"}, Disabled: &Mark{At: 12, Why: "e", Of: "f"}, Problem: &Mark{At: 13, Why: "g"},
 			Doubtful: []uint64{3, 5}, Claim: "h",
 		},
 		"run": &Run{

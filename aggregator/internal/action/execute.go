@@ -53,7 +53,7 @@ func (r *runner) isSuperseded(p *picture) bool {
 		}
 	}
 	due := r.dueTime(p.card.value, p.seq)
-	return len(p.card.value.Asked) > 0 || !due.IsZero() && !r.Now().Before(due)
+	return len(p.card.value.Requests) > 0 || !due.IsZero() && !r.Now().Before(due)
 }
 
 func (r *runner) supersedeRun(ctx context.Context, p *picture) error {
@@ -308,7 +308,7 @@ func (r *runner) finishRun(ctx context.Context, p *picture) error {
 	var docs []store.Document
 	if run.Counts.allWell() {
 		docs = card.takeRunState(r.set.Name, &run)
-		card.Well = max(card.Well, run.Planned)
+		card.LastSuccess = max(card.LastSuccess, run.Planned)
 	}
 	docs = append(docs, p.run.changedTo(&run), p.card.changedTo(&card))
 	if _, err := r.commitUnder(ctx, []store.Document{p.card.unchangedCondition(), p.run.unchangedCondition()}, docs...); err != nil {
@@ -340,8 +340,8 @@ func (c *Counts) allWell() bool { return c.Rejected+c.Unknown+c.Superseded == 0 
 // reopenEffect takes up an effect of an old run again, because a person wants it.
 func (r *runner) reopenEffect(ctx context.Context, p *picture) error {
 	card := *p.card.value
-	order := card.Asked[0]
-	card.Asked = card.Asked[1:]
+	order := card.Requests[0]
+	card.Requests = card.Requests[1:]
 	type pair struct {
 		run    held[Run]
 		effect held[Effect]

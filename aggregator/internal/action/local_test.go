@@ -69,7 +69,7 @@ func TestLocal_ProgramThatOthersCanChange_IsNotStarted(t *testing.T) {
 		"one that may not be executed":   {[]string{write(0o600, "good", "text")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := Local{Dev: true}.Run(t.Context(), Errand{}, sdk.Program{Arguments: c.arguments})
+			out, err := Local{Dev: true}.Run(t.Context(), ProgramRun{}, sdk.Program{Arguments: c.arguments})
 			_, touched := os.Stat(filepath.Join(real, "ran"))
 			_ = os.Remove(filepath.Join(real, "ran"))
 			switch {
@@ -80,7 +80,7 @@ func TestLocal_ProgramThatOthersCanChange_IsNotStarted(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (Local{}).Run(t.Context(), Errand{}, sdk.Program{Arguments: []string{good}}); !sdk.NotRun(err) || !strings.Contains(err.Error(), host.ErrUnsafe.Error()) {
+	if _, err := (Local{}).Run(t.Context(), ProgramRun{}, sdk.Program{Arguments: []string{good}}); !sdk.NotRun(err) || !strings.Contains(err.Error(), host.ErrUnsafe.Error()) {
 		t.Errorf("below a folder such as /tmp without dev: %v", err)
 	}
 }

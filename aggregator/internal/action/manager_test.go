@@ -28,8 +28,8 @@ func TestScheduledRunsAreCarriedOutAndKeepTheirState(t *testing.T) {
 		time.Sleep(5*time.Minute + 30*time.Second)
 		stop()
 		s := n.status(m)
-		if s.State() != "healthy" || s.Card.Next != 7 || s.Last.Counts.Done != 3 {
-			t.Errorf("%+v, last %+v", s.Card, s.Last)
+		if s.State() != "healthy" || s.Stored.Next != 7 || s.Last.Counts.Done != 3 {
+			t.Errorf("%+v, last %+v", s.Stored, s.Last)
 		}
 		last, times := c.values()
 		if last["effect2"] != "5" || len(times) != 18 {
@@ -77,7 +77,7 @@ func dying(t *testing.T, c *cluster, class sdk.EffectClass, dice *rand.Rand) {
 		n := c.lead(odd)
 		n.steps, n.after = 1+dice.IntN(25), dice.IntN(2) == 0
 		m := n.manager()
-		if s := n.status(m); s.Card.Disabled != nil {
+		if s := n.status(m); s.Stored.Disabled != nil {
 			if err := m.Resume(t.Context(), testName); err != nil && !errors.Is(err, errDead) {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func dying(t *testing.T, c *cluster, class sdk.EffectClass, dice *rand.Rand) {
 	odd.execute = whole
 	n := c.lead(odd)
 	m := n.manager()
-	if n.status(m).Card.Disabled != nil {
+	if n.status(m).Stored.Disabled != nil {
 		if err := m.Resume(t.Context(), testName); err != nil {
 			t.Fatal(err)
 		}
@@ -131,10 +131,10 @@ func judge(t *testing.T, c *cluster, class sdk.EffectClass, s Status) {
 	if class == sdk.ClassAtMostOnce {
 		return
 	}
-	if s.State() != "healthy" || s.Card.Current != 0 {
-		t.Errorf("in the end the action is %s: %+v", s.State(), s.Card)
+	if s.State() != "healthy" || s.Stored.Current != 0 {
+		t.Errorf("in the end the action is %s: %+v", s.State(), s.Stored)
 	}
-	kept, _ := stateOf(c, s.Card.Kept)
+	kept, _ := stateOf(c, s.Stored.Kept)
 	for name, value := range last {
 		if value+"+1" != kept {
 			t.Errorf("in the end %s is %s, and the state is %s", name, value, kept)
@@ -260,8 +260,8 @@ func TestARestorePausesAllActions(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)
-		if s := n.status(m); s.State() != "paused" || !strings.Contains(s.Card.Paused.Why, "restored") {
-			t.Errorf("%+v", s.Card)
+		if s := n.status(m); s.State() != "paused" || !strings.Contains(s.Stored.Paused.Why, "restored") {
+			t.Errorf("%+v", s.Stored)
 		}
 		if _, times := c.values(); len(times) != len(before) {
 			t.Errorf("%d effects, before the restore %d", len(times), len(before))
@@ -274,7 +274,7 @@ func TestARestorePausesAllActions(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		if s := n.status(m); s.State() != "healthy" {
-			t.Errorf("%+v", s.Card)
+			t.Errorf("%+v", s.Stored)
 		}
 	})
 }
@@ -290,13 +290,13 @@ func TestAPluginThatCrashesAgainAndAgainIsDisabledUntilItIsAnotherOne(t *testing
 		m := n.manager()
 		defer n.run(m)()
 		time.Sleep(10 * time.Minute)
-		if s := n.status(m); s.State() != "disabled" || !strings.Contains(s.Card.Disabled.Why, "exit status 2") {
-			t.Fatalf("%+v", s.Card)
+		if s := n.status(m); s.State() != "disabled" || !strings.Contains(s.Stored.Disabled.Why, "exit status 2") {
+			t.Fatalf("%+v", s.Stored)
 		}
 		p.change(func(b *behaviour) { b.execute, b.binary = well, "new" })
 		time.Sleep(10 * time.Minute)
 		if s := n.status(m); s.State() != "healthy" {
-			t.Errorf("%s %+v", s.State(), s.Card)
+			t.Errorf("%s %+v", s.State(), s.Stored)
 		}
 	})
 }
@@ -315,12 +315,12 @@ func TestAPluginThatDoesNotStartIsDisabledButOneThatIsNotThereIsWaitedFor(t *tes
 			defer n.run(m)()
 			time.Sleep(10 * time.Minute)
 			if s := n.status(m); s.State() != state {
-				t.Errorf("%v: %s, %+v", broken, s.State(), s.Card)
+				t.Errorf("%v: %s, %+v", broken, s.State(), s.Stored)
 			}
 			p.change(func(b *behaviour) { b.broken, b.binary = nil, "new" })
 			time.Sleep(10 * time.Minute)
 			if s := n.status(m); s.State() != "healthy" {
-				t.Errorf("%v: %s, %+v", broken, s.State(), s.Card)
+				t.Errorf("%v: %s, %+v", broken, s.State(), s.Stored)
 			}
 		})
 	}
@@ -342,8 +342,8 @@ func TestOrder_ActionIsDisabledMeanwhile_IsInTheHistory(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 		}
 		time.Sleep(time.Minute)
-		if s := n.status(m); accepted == 0 || len(s.Card.Asked) > 0 || s.Card.Next-1 < accepted {
-			t.Errorf("of %d orders %d wait, and there are %d runs", accepted, len(s.Card.Asked), s.Card.Next-1)
+		if s := n.status(m); accepted == 0 || len(s.Stored.Requests) > 0 || s.Stored.Next-1 < accepted {
+			t.Errorf("of %d orders %d wait, and there are %d runs", accepted, len(s.Stored.Requests), s.Stored.Next-1)
 		}
 	})
 }
@@ -412,13 +412,13 @@ func TestAPlanThatCannotBeMadeIsToldAndTriedAgain(t *testing.T) {
 		m := n.manager()
 		defer n.run(m)()
 		time.Sleep(3 * time.Minute)
-		if s := n.status(m); s.State() != "failing" || !strings.Contains(s.Card.Problem.Why, "no such meta key") {
-			t.Errorf("%+v", s.Card)
+		if s := n.status(m); s.State() != "failing" || !strings.Contains(s.Stored.Problem.Why, "no such meta key") {
+			t.Errorf("%+v", s.Stored)
 		}
 		broken.Store(false)
 		time.Sleep(10 * time.Minute)
-		if s := n.status(m); s.State() != "healthy" || s.Card.Problem != nil {
-			t.Errorf("%+v", s.Card)
+		if s := n.status(m); s.State() != "healthy" || s.Stored.Problem != nil {
+			t.Errorf("%+v", s.Stored)
 		}
 	})
 }
@@ -460,8 +460,8 @@ func TestOrderedRun_PlanFails_IsInTheHistory(t *testing.T) {
 			t.Errorf("%v\n%q\nwant\n%q", err, got, want)
 		}
 		s := n.status(m)
-		if s.State() != "failing" || len(s.Card.Asked) != 0 || !strings.Contains(s.Card.Problem.Why, "run 6, which me ordered") || s.Last == nil || s.Last.Number != 5 {
-			t.Errorf("%s %+v %+v", s.State(), s.Card, s.Last)
+		if s.State() != "failing" || len(s.Stored.Requests) != 0 || !strings.Contains(s.Stored.Problem.Why, "run 6, which me ordered") || s.Last == nil || s.Last.Number != 5 {
+			t.Errorf("%s %+v %+v", s.State(), s.Stored, s.Last)
 		}
 	})
 }
@@ -490,8 +490,8 @@ func TestAPluginThatIsNotThereLeavesWhatHasBegunAsItIs(t *testing.T) {
 				t.Errorf("it is %s", e.State)
 			}
 		}
-		if s := n.status(m); s.Card.Problem == nil || s.Card.Problem.Why != "plugin not found" {
-			t.Errorf("%+v", s.Card)
+		if s := n.status(m); s.Stored.Problem == nil || s.Stored.Problem.Why != "plugin not found" {
+			t.Errorf("%+v", s.Stored)
 		}
 		p.broken = nil
 		n = c.lead(p)
@@ -500,7 +500,7 @@ func TestAPluginThatIsNotThereLeavesWhatHasBegunAsItIs(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		stop()
 		if s := n.status(m); s.State() != "healthy" || s.Last.Counts.Done != 1 {
-			t.Errorf("%s %+v", s.State(), s.Card)
+			t.Errorf("%s %+v", s.State(), s.Stored)
 		}
 	})
 }
@@ -558,7 +558,7 @@ func TestALongEffectOfAChangedActionHoldsNoOtherActionUp(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		list, err = store.With(n, func(view *store.View) ([]Status, error) { return m.List(view) })
 		if err != nil || list[0].Last.Number < 2 {
-			t.Errorf("the action that was changed and changed back does not go on: %+v %v", list[0].Card, err)
+			t.Errorf("the action that was changed and changed back does not go on: %+v %v", list[0].Stored, err)
 		}
 	})
 }

@@ -106,8 +106,8 @@ func (s *metrics) showStatus(out chan<- prometheus.Metric, st *Status) {
 	for _, state := range []string{"healthy", "running", "partial", "failing", "unknown", "paused", "disabled"} {
 		put(s.up, oneIfTrue(state == now), state)
 	}
-	if st.Card.Well != 0 {
-		put(s.last, float64(st.Card.Well)/1e6)
+	if st.Stored.LastSuccess != 0 {
+		put(s.last, float64(st.Stored.LastSuccess)/1e6)
 	}
 	if st.Last == nil {
 		return

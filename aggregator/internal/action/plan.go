@@ -84,7 +84,7 @@ func (r *runner) keepPlan(ctx context.Context, p *picture, run *Run, made *sdk.P
 	card.Claim, card.Problem = "", nil
 	card.Next, card.Current, card.Last, card.Seq = run.Number+1, run.Number, run.Planned, p.seq
 	if run.Why == WhyOrder {
-		card.Asked = card.Asked[1:]
+		card.Requests = card.Requests[1:]
 	}
 	if sdk.EffectClass(run.Class) == sdk.ClassAtMostOnce {
 		docs = append(docs, card.takeRunState(r.set.Name, run)...)

@@ -50,7 +50,7 @@ func TestOldRunsGoWithAllThatBelongsToThem(t *testing.T) {
 			if left := len(c.ledger()); left != x.left {
 				t.Errorf("%d effects are left, want %d", left, x.left)
 			}
-			if card := n.status(m).Card; card.Next-card.Oldest != uint64(x.left) {
+			if card := n.status(m).Stored; card.Next-card.Oldest != uint64(x.left) {
 				t.Errorf("%+v", card)
 			}
 		})
@@ -85,7 +85,7 @@ func TestForgetRuns_RunsBeforeATime_GoWithTheLastOnesAndOfFormerActions(t *testi
 			if err != nil || removed != 10-c.left || len(k.ledger()) != c.left {
 				t.Errorf("%d are removed and %d effects left, want %d left: %v", removed, len(k.ledger()), c.left, err)
 			}
-			if got := n.status(m).Card; got.Next != 11 || got.Next-got.Oldest != uint64(c.left) || len(got.Doubtful) > 0 && got.Doubtful[0] < got.Oldest {
+			if got := n.status(m).Stored; got.Next != 11 || got.Next-got.Oldest != uint64(c.left) || len(got.Doubtful) > 0 && got.Doubtful[0] < got.Oldest {
 				t.Errorf("%+v", got)
 			}
 			if again, err := m.ForgetRuns(t.Context(), time.Now().AddDate(0, 0, -c.days).Add(time.Hour)); again != 0 || err != nil {

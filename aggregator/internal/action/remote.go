@@ -27,7 +27,7 @@ type Remote struct {
 
 // Run implements Programs. Nothing is run before the agent has permitted it and this
 // node has said go, so that every failure until then leaves nothing behind.
-func (r *Remote) Run(ctx context.Context, e Errand, p sdk.Program) (sdk.Output, error) {
+func (r *Remote) Run(ctx context.Context, e ProgramRun, p sdk.Program) (sdk.Output, error) {
 	conn, err := r.Dial()
 	if err != nil {
 		return sdk.Output{}, sdk.NotStarted(err)
@@ -50,7 +50,7 @@ func (r *Remote) Run(ctx context.Context, e Errand, p sdk.Program) (sdk.Output, 
 	return r.readResult(m.GetEnded(), err, false)
 }
 
-func (r *Remote) programRequest(e Errand, p sdk.Program) *bursarv1.RunProgramRequest {
+func (r *Remote) programRequest(e ProgramRun, p sdk.Program) *bursarv1.RunProgramRequest {
 	return &bursarv1.RunProgramRequest{Message: &bursarv1.RunProgramRequest_Errand{Errand: &bursarv1.Errand{
 		Cluster: r.Cluster, Incarnation: r.Incarnation, Action: r.Action.String(),
 		Effect: e.Effect, Key: e.Key, Attempt: uint32(e.Attempt), Fence: e.Fence,

@@ -87,7 +87,7 @@ func TestAnAgentGetsAllThatItNeedsToDecide(t *testing.T) {
 		got <- m.GetErrand()
 		return errors.Join(err, s.Send(over(&bursarv1.RunProgramResponse_Ended{Status: 3, Output: []byte("o"), Errors: []byte("e")})))
 	})
-	out, err := r.Run(t.Context(), Errand{Effect: "x", Key: "k", Attempt: 2, Fence: 7}, sdk.Program{
+	out, err := r.Run(t.Context(), ProgramRun{Effect: "x", Key: "k", Attempt: 2, Fence: 7}, sdk.Program{
 		Arguments: []string{"/bin/x", "y"}, Environment: map[string]string{"A": "b"}, Input: []byte("in"), Timeout: time.Minute,
 	})
 	if err != nil || out.Status != 3 || string(out.Stdout) != "o" || string(out.Error) != "e" {
@@ -116,7 +116,7 @@ func TestWhatFailsBeforeTheLeaderHasSaidGoHasNotRun(t *testing.T) {
 		"agent head1: a later one came": remote(t, permits(over(&bursarv1.RunProgramResponse_Ended{NotRun: true, Failure: "a later one came"}))),
 		"does not know":                 remote(t, func(s programs) error { return s.Send(&bursarv1.RunProgramResponse{}) }),
 	} {
-		if _, err := r.Run(t.Context(), Errand{}, sdk.Program{}); !sdk.NotRun(err) || !strings.Contains(err.Error(), want) {
+		if _, err := r.Run(t.Context(), ProgramRun{}, sdk.Program{}); !sdk.NotRun(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -128,7 +128,7 @@ func TestWhatFailsAfterTheLeaderHasSaidGoMayHaveRun(t *testing.T) {
 		"was killed":     remote(t, permits(over(&bursarv1.RunProgramResponse_Ended{Failure: "it was killed"}))),
 		"did not say":    remote(t, permits(ready())),
 	} {
-		if _, err := r.Run(t.Context(), Errand{}, sdk.Program{}); err == nil || sdk.NotRun(err) || !strings.Contains(err.Error(), want) {
+		if _, err := r.Run(t.Context(), ProgramRun{}, sdk.Program{}); err == nil || sdk.NotRun(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

@@ -186,7 +186,7 @@ func (r *runner) awaitChange(ctx context.Context, p *picture) (time.Duration, er
 		if run == nil {
 			return look, nil
 		}
-		card.Asked = card.Asked[1:]
+		card.Requests = card.Requests[1:]
 		failed := r.unplannedRun(&card, p, run, cutText("the action is disabled: "+card.Disabled.Why, maxText))
 		return 0, r.writeUnder(ctx, p.card.unchangedCondition(), failed, p.card.changedTo(&card))
 	}
@@ -230,10 +230,10 @@ func (r *runner) openPlugin(ctx context.Context) error {
 
 // requestedRun is the run that was ordered and is next; nil: there is none.
 func requestedRun(card *State) *Run {
-	if card.Current != 0 || len(card.Asked) == 0 || card.Asked[0].Run != 0 {
+	if card.Current != 0 || len(card.Requests) == 0 || card.Requests[0].Run != 0 {
 		return nil
 	}
-	o := &card.Asked[0]
+	o := &card.Requests[0]
 	return &Run{Why: WhyOrder, By: o.By, Ordered: o.At, Arguments: o.Arguments}
 }
 
@@ -254,7 +254,7 @@ func (r *runner) noteTrouble(ctx context.Context, p *picture, run *Run, problem 
 	var docs []store.Document
 	switch {
 	case ordered:
-		card.Asked = card.Asked[1:]
+		card.Requests = card.Requests[1:]
 		docs = append(docs, r.unplannedRun(&card, p, run, why))
 		why = cutText(fmt.Sprintf("run %d, which %s ordered at %s, cannot be planned: %s", card.Next-1, run.By, Instant(run.Ordered).UTC().Format(time.RFC3339), why), maxText)
 	case known != nil && known.Why == why:
@@ -320,8 +320,8 @@ func (r *runner) countCrash(ctx context.Context, why error) error {
 // considerRun plans a run when one is due.
 func (r *runner) considerRun(ctx context.Context, p *picture) (time.Duration, error) {
 	card, now := p.card.value, r.Now()
-	if len(card.Asked) > 0 {
-		if card.Asked[0].Run != 0 {
+	if len(card.Requests) > 0 {
+		if card.Requests[0].Run != 0 {
 			return 0, r.reopenEffect(ctx, p)
 		}
 		return r.planRun(ctx, p, *requestedRun(card))

@@ -31,11 +31,11 @@ type Process interface {
 type Programs interface {
 	// Run returns when the program has ended. The error says that it was not
 	// started when sdk.NotRun says so.
-	Run(ctx context.Context, e Errand, p sdk.Program) (sdk.Output, error)
+	Run(ctx context.Context, e ProgramRun, p sdk.Program) (sdk.Output, error)
 }
 
-// Errand is what a program is run for: an attempt at an effect.
-type Errand struct {
+// ProgramRun is what a program is run for: an attempt at an effect.
+type ProgramRun struct {
 	Effect  string
 	Key     string
 	Attempt int
@@ -49,7 +49,7 @@ type Local struct {
 }
 
 // Run implements Programs.
-func (l Local) Run(ctx context.Context, _ Errand, p sdk.Program) (sdk.Output, error) {
+func (l Local) Run(ctx context.Context, _ ProgramRun, p sdk.Program) (sdk.Output, error) {
 	path, err := host.CheckCommand(p.Arguments, l.Dev)
 	if err != nil {
 		return sdk.Output{}, sdk.NotStarted(err)
@@ -188,7 +188,7 @@ func (s *Session) runEffect(ctx context.Context, a sdk.Attempt, begin func(conte
 	}
 	c := &call{
 		ctx: ctx, stream: st, spec: &s.spec, world: s.about.Commands != "", files: s.about.Archives != "",
-		errand: Errand{Effect: a.Effect.Name, Key: a.Key, Attempt: a.Number, Fence: a.Fence},
+		errand: ProgramRun{Effect: a.Effect.Name, Key: a.Key, Attempt: a.Number, Fence: a.Fence},
 	}
 	_, r, err := c.talkToPlugin(&bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Effect{Effect: first}})
 	switch {

@@ -89,7 +89,7 @@ func (s *Server) denyWithoutRole(w http.ResponseWriter, r *http.Request) bool {
 	if p.Rights != 0 || r.URL.Path == "/health_check" || (isLoginPath(r.URL.Path) || r.URL.Path == joinPath && !p.Plain) && !p.Misdirected {
 		return false
 	}
-	if s.opt.Door != nil && !p.Misdirected && r.Method == http.MethodGet && (p.Name == "" || p.Plain) && strings.Contains(r.Header.Get("Accept"), "text/html") {
+	if s.opt.Login != nil && !p.Misdirected && r.Method == http.MethodGet && (p.Name == "" || p.Plain) && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		if widget := s.opt.Extra["GET "+access.Widget]; widget != nil && r.URL.Path == access.Widget {
 			widget.ServeHTTP(w, r)
 			return true

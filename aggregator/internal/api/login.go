@@ -29,8 +29,8 @@ func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	if p := access.From(r.Context()); p.Rights == 0 || r.URL.Query().Has("token") {
 		cookie, ok := s.opt.Sessions.Redeem(r.URL.Query().Get("token"), r.Host)
-		if !ok && p.Rights == 0 && !r.URL.Query().Has("token") && s.opt.Door != nil {
-			s.opt.Door.Page(w, r)
+		if !ok && p.Rights == 0 && !r.URL.Query().Has("token") && s.opt.Login != nil {
+			s.opt.Login.Page(w, r)
 			return
 		}
 		if !ok && p.Rights == 0 {

@@ -33,8 +33,8 @@ type Reader interface {
 	Read(ctx context.Context, p access.Principal) (*access.View, error)
 }
 
-// Door is where people log in at the pages.
-type Door interface {
+// LoginPage is where people log in at the pages.
+type LoginPage interface {
 	// Page writes the page to log in.
 	Page(w http.ResponseWriter, r *http.Request)
 }
@@ -81,8 +81,8 @@ type Options struct {
 	// Configured returns the names of the agents of the configuration; nil: there are none.
 	Configured func() []string
 	Usage      Usage // nil: this server answers no usage
-	// Book returns what keys and weights follow from others now; nil: none do.
-	Book func() *usage.Derivation
+	// Derivation returns what keys and weights follow from others now; nil: none do.
+	Derivation func() *usage.Derivation
 	// UsageKeys returns the meta keys that usage is asked by: archives leave them in the
 	// store; nil: there are none.
 	UsageKeys func() []string
@@ -103,9 +103,9 @@ type Options struct {
 	// Common returns what the metas of all records of a source have in common, by source; nil:
 	// nothing is known of that.
 	Common func() map[record.Origin]record.Meta
-	// Pulse says which sources are silent for longer than is usual; nil: the default
+	// Silences says which sources are silent for longer than is usual; nil: the default
 	// pause counts for all.
-	Pulse Silence
+	Silences Silence
 	// Money has prices and budgets; nil: there are none.
 	Money func() Money
 	// Now is the time of the clock; nil is time.Now.
@@ -127,8 +127,8 @@ type Options struct {
 	Audit Audit
 	// Enrolment lets machines join by tokens; nil: none can.
 	Enrolment *Enrolment
-	// Door is where people log in at the pages; nil: nowhere.
-	Door Door
+	// Login is where people log in at the pages; nil: nowhere.
+	Login LoginPage
 	// Sessions are of browsers at plain addresses; nil: there are none.
 	Sessions *access.Sessions
 	// Pages is the plain address of the pages, as http://host:port; "" is none.

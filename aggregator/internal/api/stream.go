@@ -60,7 +60,7 @@ type rows func(ctx context.Context, q store.Query, yield func(*columns.Row) erro
 // returned, and nothing has been sent; what fails later breaks off the
 // connection.
 func (s *Server) streamRows(w http.ResponseWriter, r *http.Request, read rows, q store.Query, f format) error {
-	q.Lent = true // each row is written out at once
+	q.ReuseRows = true // each row is written out at once
 	out := newStream(w, r, f.contentType)
 	out.buf = []byte(f.head)
 	out.lease.Also(streamBytes)

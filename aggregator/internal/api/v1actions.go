@@ -62,9 +62,9 @@ func failureJSON(m *action.Mark, view *access.View) *v1.ActionMark {
 
 func actionJSON(s *action.Status, view *access.View) v1.Action {
 	return v1.Action{
-		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: v1.Text(s.Schedule), Zone: v1.Text(s.Zone), Next: stampMicros(s.Next), RunOn: v1.Text(s.RunOn), LastSuccess: stampMicros(s.Card.Well),
-		Paused: markJSON(s.Card.Paused), Disabled: failureJSON(s.Card.Disabled, view), Problem: failureJSON(s.Card.Problem, view), Doubtful: append([]uint64{}, s.Card.Doubtful...),
-		Orders: len(s.Card.Asked), Current: runJSON(s.Current, view), Last: runJSON(s.Last, view),
+		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: v1.Text(s.Schedule), Zone: v1.Text(s.Zone), Next: stampMicros(s.Next), RunOn: v1.Text(s.RunOn), LastSuccess: stampMicros(s.Stored.LastSuccess),
+		Paused: markJSON(s.Stored.Paused), Disabled: failureJSON(s.Stored.Disabled, view), Problem: failureJSON(s.Stored.Problem, view), Doubtful: append([]uint64{}, s.Stored.Doubtful...),
+		Orders: len(s.Stored.Requests), Current: runJSON(s.Current, view), Last: runJSON(s.Last, view),
 	}
 }
 

@@ -28,7 +28,7 @@ func (a *actions) run() *action.Run {
 func (a *actions) List(action.Documents) ([]action.Status, error) {
 	mark, failure := &action.Mark{By: "me", At: 1, Why: "because"}, &action.Mark{At: 1, Why: "no mail address of carol"}
 	return []action.Status{
-		{Name: action.Name{Type: "exec", Label: "a"}, Configured: true, Schedule: "@hourly", Card: action.State{Paused: mark, Disabled: failure, Problem: failure, Since: 3, Doubtful: []uint64{1}}, Last: a.run(), Current: a.run()},
+		{Name: action.Name{Type: "exec", Label: "a"}, Configured: true, Schedule: "@hourly", Stored: action.State{Paused: mark, Disabled: failure, Problem: failure, Since: 3, Doubtful: []uint64{1}}, Last: a.run(), Current: a.run()},
 		{Name: action.Name{Type: "exec", Label: "b"}},
 	}, nil
 }

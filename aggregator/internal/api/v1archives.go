@@ -80,7 +80,7 @@ func (s *Server) v1ArchiveRows(w http.ResponseWriter, r *http.Request, view *acc
 			return newRefusal(http.StatusBadRequest, "invalid %s %q: %v", name, words[name], err)
 		}
 	}
-	q := store.Query{Open: store.OnlyClosed, Details: true, Order: store.ByStop, Lent: true}
+	q := store.Query{Open: store.OnlyClosed, Details: true, Order: store.ByStop, ReuseRows: true}
 	q.Stop.GTE(int64(period[0]))
 	q.Stop.LT(int64(period[1]))
 	out := newStream(w, r, archived.StreamType)

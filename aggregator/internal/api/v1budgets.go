@@ -97,18 +97,18 @@ func windowOf(list []accounting.Statement, now record.Time) calendar.Window {
 	return w
 }
 
-// Report says how budgets stand for the principal of a view, by what the book derives, and how
+// Report says how budgets stand for the principal of a view, by what the derivation says, and how
 // many records that go on count in some of them.
-func (m Money) Report(ctx context.Context, view *access.View, usages Usage, book *usage.Derivation, ask accounting.StatementRequest) (list []accounting.Statement, open int, err error) {
+func (m Money) Report(ctx context.Context, view *access.View, usages Usage, derivation *usage.Derivation, ask accounting.StatementRequest) (list []accounting.Statement, open int, err error) {
 	reach, err := view.Reach(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	return m.Budgets.Report(ctx, accounting.UsageReader{
-		Book: book, Value: m.Value,
+		Derivation: derivation, Value: m.Value,
 		KnownFrom: func(zone *time.Location) record.Time { return knownSpan(&reach, zone, ask.Now).From },
 		Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
-			return book.Answer(ctx, func(ctx context.Context, q sums.Question) (*sums.Answer, error) {
+			return derivation.Answer(ctx, func(ctx context.Context, q sums.Question) (*sums.Answer, error) {
 				return usages.Usage(ctx, view.Principal(), q)
 			}, q)
 		},

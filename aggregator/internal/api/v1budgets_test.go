@@ -58,7 +58,7 @@ func pays(t *testing.T) change {
 	}}}}
 	return func(o *api.Options, _ *store.Options) {
 		o.Money = func() api.Money { return api.Money{Prices: prices, Budgets: budgets} }
-		o.Book = func() *usage.Derivation { return book }
+		o.Derivation = func() *usage.Derivation { return book }
 	}
 }
 

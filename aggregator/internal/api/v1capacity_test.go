@@ -50,7 +50,7 @@ func twoClusters() *accounting.Capacities {
 
 func withCapacity(o *api.Options, _ *store.Options) {
 	o.Capacity = twoClusters
-	o.Book = func() *usage.Derivation { return &usage.Derivation{Keys: twoClusters().Keys()} }
+	o.Derivation = func() *usage.Derivation { return &usage.Derivation{Keys: twoClusters().Keys()} }
 }
 
 func TestUtilizationIsUsedOfWhatWasThere(t *testing.T) {

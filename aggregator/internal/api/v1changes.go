@@ -247,7 +247,7 @@ func (f *changeFeed) appendPosition(b []byte) []byte {
 
 // plainFeed is the feed of what each id shows now.
 func (a *changesAsk) plainFeed(view *access.View) changeFeed {
-	q := store.Query{Order: store.BySeq, Tombstones: true, Limit: a.limit, Lent: true, After: a.after}
+	q := store.Query{Order: store.BySeq, Tombstones: true, Limit: a.limit, ReuseRows: true, After: a.after}
 	return changeFeed{limit: a.limit, last: view.Seq(), read: func(ctx context.Context, yield func(now, former *columns.Row) error) error {
 		return view.Query(ctx, q, func(row *columns.Row) error { return yield(row, nil) })
 	}}

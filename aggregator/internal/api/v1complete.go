@@ -26,10 +26,10 @@ type Silence interface {
 
 // allowedSilence is how long nothing must have come of a source for it to be silent.
 func (s *Server) allowedSilence(source record.Origin) record.Time {
-	if s.opt.Pulse == nil {
+	if s.opt.Silences == nil {
 		return health.DefaultSilence
 	}
-	return s.opt.Pulse.Allowed(source)
+	return s.opt.Silences.Allowed(source)
 }
 
 // complete says how complete the records of a window are.

@@ -32,7 +32,7 @@ type csvColumns struct {
 // columnsOf finds the columns of the records of a query.
 func columnsOf(ctx context.Context, read rows, q store.Query) (*csvColumns, error) {
 	c := &csvColumns{map[string]bool{}, map[string]map[string]bool{}, 0}
-	q.Lent = true
+	q.ReuseRows = true
 	err := read(ctx, q, func(row *columns.Row) error {
 		c.addNames(row)
 		if c.count > mostColumns {

@@ -44,7 +44,7 @@ func withDirectory(t *testing.T) change {
 	w, _ := d.Units()
 	return func(o *api.Options, _ *store.Options) {
 		o.Directory = func() *accounting.Directory { return d }
-		o.Book = func() *usage.Derivation { return &usage.Derivation{Keys: d.Keys(), Weights: []usage.Weight{w}} }
+		o.Derivation = func() *usage.Derivation { return &usage.Derivation{Keys: d.Keys(), Weights: []usage.Weight{w}} }
 	}
 }
 

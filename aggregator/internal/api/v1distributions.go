@@ -101,7 +101,7 @@ func (s *Server) parseDistributions(rawQuery string, now record.Time) (q store.Q
 		return q, in, nil, newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	q = records.storeQuery()
-	q.Order, q.Open, q.Lent, q.Limit = store.BySeq, store.OnlyClosed, true, 0
+	q.Order, q.Open, q.ReuseRows, q.Limit = store.BySeq, store.OnlyClosed, true, 0
 	q.Stop.GTE(int64(in.window.From))
 	q.Stop.LT(int64(in.window.To))
 	for _, f := range having {

@@ -131,7 +131,7 @@ func TestQuarantined_OfAllSources_IsThatOfTheStatus(t *testing.T) {
 		Agent: "head1", Epoch: store.Epoch{1}, Before: store.Chain{6}, From: 7, To: 8, After: store.Chain{8},
 		Quarantine: []store.Quarantined{{Source: source, ID: "42/a", Reason: "mapping"}, {Source: source, ID: "43/a", Reason: "mapping"}},
 	}
-	for _, c := range []store.Command{again, &store.QuarantineDropCommand{Keys: []store.Settled{{Source: source, ID: "43/a"}}}} {
+	for _, c := range []store.Command{again, &store.QuarantineDropCommand{Keys: []store.QuarantineKey{{Source: source, ID: "43/a"}}}} {
 		if _, err := rg.node.Write(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

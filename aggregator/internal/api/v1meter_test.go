@@ -38,7 +38,7 @@ func withMeter(o *api.Options, _ *store.Options) {
 	if err != nil {
 		panic(err)
 	}
-	o.Book = func() *usage.Derivation { return &usage.Derivation{Weights: weights} }
+	o.Derivation = func() *usage.Derivation { return &usage.Derivation{Weights: weights} }
 }
 
 // A day without a reading is null, and so is the sum of days of which one is.

@@ -15,7 +15,7 @@ import (
 type Money struct {
 	Prices  *accounting.Prices
 	Budgets *accounting.Budgets
-	// Value returns the value of a key that does not follow by the book for a record;
+	// Value returns the value of a key that does not follow from a derivation for a record;
 	// nil: it is the first of its meta.
 	Value func(m record.Meta, key string) (string, bool)
 }

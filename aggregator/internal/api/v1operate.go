@@ -202,8 +202,8 @@ func listEntries(each func(func(*record.Entry) error) error) (list []v1.Entry, m
 // addSourceStates says in which state sources are, which fail and which are silent. A source of
 // which the agent speaks is listed also when nothing has come from it yet.
 func (s *Server) addSourceStates(byName map[string]*v1.Agent, pulls []AgentStatus) {
-	if s.opt.Pulse != nil {
-		for _, silent := range s.opt.Pulse.Silent(s.currentTime()) {
+	if s.opt.Silences != nil {
+		for _, silent := range s.opt.Silences.Silent(s.currentTime()) {
 			if a := byName[silent.Source.Agent]; a != nil {
 				if of := findSource(a, silent.Source.Type, silent.Source.Label); of != nil {
 					of.Silent = true

@@ -45,17 +45,17 @@ func (s *Server) v1Quarantine(w http.ResponseWriter, _ *http.Request, view *acce
 
 // quarantineKey reads the source and the id of a path. "-" stands for an empty
 // type or label, as what is pushed to an agent has.
-func quarantineKey(r *http.Request) store.Settled {
+func quarantineKey(r *http.Request) store.QuarantineKey {
 	part := func(name string) string {
 		if v := r.PathValue(name); v != "-" {
 			return v
 		}
 		return ""
 	}
-	return store.Settled{Source: record.Origin{Agent: part("agent"), Type: part("type"), Label: part("label")}, ID: r.PathValue("id")}
+	return store.QuarantineKey{Source: record.Origin{Agent: part("agent"), Type: part("type"), Label: part("label")}, ID: r.PathValue("id")}
 }
 
-func (s *Server) findQuarantined(view *access.View, key store.Settled) (store.Quarantined, error) {
+func (s *Server) findQuarantined(view *access.View, key store.QuarantineKey) (store.Quarantined, error) {
 	q, found, err := view.Quarantined(key.Source, key.ID)
 	if err == nil && !found {
 		err = newRefusal(http.StatusNotFound, "there is no quarantined job %s of %s", key.ID, key.Source)
@@ -90,7 +90,7 @@ func (s *Server) v1QuarantineDrop(w http.ResponseWriter, r *http.Request, view *
 	if _, err := s.findQuarantined(view, key); err != nil {
 		return err
 	}
-	if err := s.commitCommand(r.Context(), &store.QuarantineDropCommand{Keys: []store.Settled{key}}); err != nil {
+	if err := s.commitCommand(r.Context(), &store.QuarantineDropCommand{Keys: []store.QuarantineKey{key}}); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

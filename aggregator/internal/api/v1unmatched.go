@@ -30,9 +30,9 @@ func isLenient(r *http.Request) bool {
 type unmatched struct {
 	*Server
 
-	view *access.View
-	book *usage.Derivation
-	ask  usage.QueryFunc // nil: filters have no derived keys
+	view       *access.View
+	derivation *usage.Derivation
+	ask        usage.QueryFunc // nil: filters have no derived keys
 }
 
 // checkFilters refuses an empty answer when no record that the principal sees ever had a key
@@ -69,7 +69,7 @@ func (u *unmatched) checkFilters(ctx context.Context, where *store.Query, having
 
 // checkFilter refuses a filter that no record can pass.
 func (u *unmatched) checkFilter(ctx context.Context, f usage.Filter) error {
-	if slices.ContainsFunc(u.book.Keys, func(k usage.Key) bool { return k.Name == f.Key }) {
+	if slices.ContainsFunc(u.derivation.Keys, func(k usage.Key) bool { return k.Name == f.Key }) {
 		return u.checkDerived(ctx, f)
 	}
 	has, err := u.anyRecord(ctx, store.Query{Meta: []store.MetaTest{{Key: f.Key}}})
@@ -77,7 +77,7 @@ func (u *unmatched) checkFilter(ctx context.Context, f usage.Filter) error {
 		return err
 	}
 	if !has {
-		keys, err := keysOf(ctx, u.view, u.book)
+		keys, err := keysOf(ctx, u.view, u.derivation)
 		if err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ var errFound = errors.New("found")
 
 // anyRecord reports whether a record that the principal sees passes.
 func (u *unmatched) anyRecord(ctx context.Context, q store.Query) (bool, error) {
-	q.Order, q.Lent, q.Limit = store.BySeq, true, 1
+	q.Order, q.ReuseRows, q.Limit = store.BySeq, true, 1
 	err := u.view.Query(ctx, q, func(*columns.Row) error { return errFound })
 	if errors.Is(err, errFound) {
 		return true, nil

@@ -45,8 +45,8 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	}
 	q.Known = knownSpan(&reach, q.Zone, now)
 	q.Sources, q.NameSources = s.sourceBegins(view, &reach, q.Known), view.Principal().Rows.All()
-	book := s.derivation()
-	q.Derived, q.Weights = book.KeyNames(), book.WeightNames()
+	derivation := s.derivation()
+	q.Derived, q.Weights = derivation.KeyNames(), derivation.WeightNames()
 	switch {
 	case view.Principal().Rows.All():
 		if s.opt.Capacity != nil {
@@ -58,10 +58,10 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	ask := s.usageOf(view)
 	page, err := usage.MakeTable(r.Context(), ask, q.Request)
 	if err != nil {
-		return usageError(r.Context(), view, book, err)
+		return usageError(r.Context(), view, derivation, err)
 	}
 	if page.Records == 0 && !isLenient(r) {
-		u := unmatched{s, view, book, ask}
+		u := unmatched{s, view, derivation, ask}
 		if err := u.checkFilters(r.Context(), &q.Where, q.Having); err != nil {
 			return err
 		}
@@ -79,19 +79,19 @@ func (s *Server) currentTime() record.Time {
 
 // derivation is what keys and weights follow from others by now.
 func (s *Server) derivation() *usage.Derivation {
-	if s.opt.Book == nil {
+	if s.opt.Derivation == nil {
 		return &usage.Derivation{}
 	}
-	return s.opt.Book()
+	return s.opt.Derivation()
 }
 
 // usageError makes a refusal of an error that is the client's.
-func usageError(ctx context.Context, view *access.View, book *usage.Derivation, err error) error {
+func usageError(ctx context.Context, view *access.View, derivation *usage.Derivation, err error) error {
 	if unknown, ok := errors.AsType[*usage.UnknownKeyError](err); ok {
-		return unknownKey(ctx, view, book, unknown)
+		return unknownKey(ctx, view, derivation, unknown)
 	}
 	if unknown, ok := errors.AsType[*usage.UnknownMeasureError](err); ok {
-		return unknownMeasure(ctx, view, book, unknown)
+		return unknownMeasure(ctx, view, derivation, unknown)
 	}
 	if errors.Is(err, usage.ErrRequest) || errors.Is(err, sums.ErrQuestion) {
 		return newRefusal(http.StatusBadRequest, "%v", err)
@@ -101,8 +101,8 @@ func usageError(ctx context.Context, view *access.View, book *usage.Derivation, 
 
 // unknownKey refuses a key that no record has, and says which is meant, or that it is a
 // measure.
-func unknownKey(ctx context.Context, view *access.View, book *usage.Derivation, unknown *usage.UnknownKeyError) error {
-	keys, err := keysOf(ctx, view, book)
+func unknownKey(ctx context.Context, view *access.View, derivation *usage.Derivation, unknown *usage.UnknownKeyError) error {
+	keys, err := keysOf(ctx, view, derivation)
 	if err != nil {
 		return err
 	}
@@ -110,11 +110,11 @@ func unknownKey(ctx context.Context, view *access.View, book *usage.Derivation, 
 	if err != nil {
 		return err
 	}
-	if lack := accounting.Unconfigured(unknown.Key); lack != "" && !slices.Contains(book.WeightNames(), unknown.Key) {
+	if lack := accounting.Unconfigured(unknown.Key); lack != "" && !slices.Contains(derivation.WeightNames(), unknown.Key) {
 		return newRefusal(http.StatusBadRequest, "invalid key %q: it is a measure, and %s", unknown.Key, lack)
 	}
 	key := nearestName(unknown.Key, keys)
-	for _, measure := range slices.Concat(usage.MeasureWords(), usage.CapacityWords(), book.WeightNames(), slices.Sorted(maps.Keys(known.Components))) {
+	for _, measure := range slices.Concat(usage.MeasureWords(), usage.CapacityWords(), derivation.WeightNames(), slices.Sorted(maps.Keys(known.Components))) {
 		if measure == unknown.Key || key == "" && strings.EqualFold(measure, unknown.Key) {
 			return newRefusal(http.StatusBadRequest, "invalid key %q: it is a measure; use -measure %s, or measure=%s in /v1", unknown.Key, measure, measure)
 		}
@@ -127,11 +127,11 @@ func unknownKey(ctx context.Context, view *access.View, book *usage.Derivation, 
 
 // unknownMeasure refuses a measure that there is not, and says which is meant, what it
 // needs, or that it is a key.
-func unknownMeasure(ctx context.Context, view *access.View, book *usage.Derivation, unknown *usage.UnknownMeasureError) error {
+func unknownMeasure(ctx context.Context, view *access.View, derivation *usage.Derivation, unknown *usage.UnknownMeasureError) error {
 	if lack := accounting.Unconfigured(unknown.Name); lack != "" {
 		return newRefusal(http.StatusBadRequest, "invalid measure %q: %s", unknown.Name, lack)
 	}
-	keys, err := keysOf(ctx, view, book)
+	keys, err := keysOf(ctx, view, derivation)
 	if err != nil {
 		return err
 	}
@@ -146,9 +146,9 @@ func unknownMeasure(ctx context.Context, view *access.View, book *usage.Derivati
 }
 
 // keysOf are the keys of the newest records that the principal sees, and the derived ones.
-func keysOf(ctx context.Context, view *access.View, book *usage.Derivation) ([]string, error) {
+func keysOf(ctx context.Context, view *access.View, derivation *usage.Derivation) ([]string, error) {
 	keys, err := view.Keys(ctx)
-	return append(keys, book.KeyNames()...), err
+	return append(keys, derivation.KeyNames()...), err
 }
 
 const parquetType = "application/vnd.apache.parquet"

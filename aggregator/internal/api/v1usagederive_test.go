@@ -37,7 +37,7 @@ func withBook(o *api.Options, _ *store.Options) {
 	cost := usage.Weight{Name: "cost", Unit: "EUR", Components: []string{"Cores"}, From: []string{"group_id"}, Of: func(_ string, _ record.Kind, v []string, _ []bool, _ record.Time) (int64, bool) {
 		return 12_000_000, v[0] != "cms" // 0.012 EUR an hour
 	}}
-	o.Book = func() *usage.Derivation {
+	o.Derivation = func() *usage.Derivation {
 		return &usage.Derivation{Keys: []usage.Key{project}, Weights: []usage.Weight{cost}}
 	}
 }

@@ -24,13 +24,13 @@ func troubled() *apitest.Actions {
 	hourly := &action.Run{Number: 17, Why: action.WhySchedule, Planned: micros("2026-02-22T12:00:00Z"), Ended: micros("2026-02-22T12:00:01Z"), Effects: 3, Counts: action.Counts{Done: 3}}
 	return &apitest.Actions{
 		Statuses: []action.Status{
-			{Name: action.Name{Type: "priority", Label: "nemo"}, Configured: true, Schedule: "@hourly", Card: action.State{Well: micros("2026-02-22T12:00:00Z")}, Last: hourly},
-			{Name: action.Name{Type: "apel", Label: "site"}, Configured: true, Schedule: "@daily", Card: action.State{Paused: mark("restore", "2026-02-20", "the cluster was restored")}},
-			{Name: action.Name{Type: "mail", Label: "monthly"}, Configured: true, Schedule: "@monthly", Card: action.State{Doubtful: []uint64{12}, Asked: make([]action.Order, 1)}, Last: mail},
-			{Name: action.Name{Type: "webhook", Label: "grafana"}, Configured: true, Card: action.State{Disabled: mark("agg1", "2026-02-20", "its plugin crashed 5 times in 10 minutes: signal: killed")}},
+			{Name: action.Name{Type: "priority", Label: "nemo"}, Configured: true, Schedule: "@hourly", Stored: action.State{LastSuccess: micros("2026-02-22T12:00:00Z")}, Last: hourly},
+			{Name: action.Name{Type: "apel", Label: "site"}, Configured: true, Schedule: "@daily", Stored: action.State{Paused: mark("restore", "2026-02-20", "the cluster was restored")}},
+			{Name: action.Name{Type: "mail", Label: "monthly"}, Configured: true, Schedule: "@monthly", Stored: action.State{Doubtful: []uint64{12}, Requests: make([]action.Order, 1)}, Last: mail},
+			{Name: action.Name{Type: "webhook", Label: "grafana"}, Configured: true, Stored: action.State{Disabled: mark("agg1", "2026-02-20", "its plugin crashed 5 times in 10 minutes: signal: killed")}},
 			{
 				Name: action.Name{Type: "exec", Label: "mirror"}, Configured: true, Schedule: "@change 5m", Current: change, Last: change,
-				Card: action.State{Well: micros("2026-02-22T11:00:00Z"), Problem: mark("agg1", "2026-02-22T11:05:00Z", "the question is refused: unknown measure Coers")},
+				Stored: action.State{LastSuccess: micros("2026-02-22T11:00:00Z"), Problem: mark("agg1", "2026-02-22T11:05:00Z", "the question is refused: unknown measure Coers")},
 			},
 		},
 		Runs: []*action.Run{mail, {Number: 11, Why: action.WhySchedule, Planned: micros("2026-01-01")}},

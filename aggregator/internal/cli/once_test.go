@@ -48,7 +48,7 @@ func TestUsage_RunsWhoseGroupChanges_CountOnceInTheTotal(t *testing.T) {
 		}.Record())
 	}
 	var book *usage.Derivation
-	w.Options.Book = func() *usage.Derivation { return book }
+	w.Options.Derivation = func() *usage.Derivation { return book }
 	s := at(w.Serve())
 	ways := [][]string{nil, {"-bucket", "day"}, {"-bucket", "week"}, {"-credit", "stop"}, {"-where", "project=p0,p1"}, {"-top", "1"}}
 	for seed := range 5 * len(ways) {

@@ -170,7 +170,7 @@ func (k *Keeper) Lead(ctx context.Context) error {
 	tick := time.NewTicker(k.opt.Every)
 	defer tick.Stop()
 	for {
-		if err := k.Settle(ctx); err != nil {
+		if err := k.Reconcile(ctx); err != nil {
 			return err
 		}
 		select {
@@ -181,12 +181,12 @@ func (k *Keeper) Lead(ctx context.Context) error {
 	}
 }
 
-// Settle is what a leader does first: where nothing is committed, or this node's
+// Reconcile is what a leader does first: where nothing is committed, or this node's
 // files have changed since, its files become the cluster's configuration. It
 // returns once what is committed is obeyed. An error says that this node cannot
 // obey it and should not lead; that something cannot be committed now is none,
 // for [Keeper.Lead] tries again.
-func (k *Keeper) Settle(ctx context.Context) error {
+func (k *Keeper) Reconcile(ctx context.Context) error {
 	k.turn.Lock()
 	defer k.turn.Unlock()
 	if err := k.lookLocked(); err != nil {

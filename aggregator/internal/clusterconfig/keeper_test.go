@@ -98,7 +98,7 @@ func difference(files, cluster *clusterconfig.Document) []clusterconfig.Differen
 // lead has a node lead; committed is what it makes of it.
 func (c *trio) lead(n *node) (committed string) {
 	c.t.Helper()
-	if err := n.Settle(c.t.Context()); err != nil {
+	if err := n.Reconcile(c.t.Context()); err != nil {
 		c.t.Fatal(err)
 	}
 	return c.committed()
@@ -238,7 +238,7 @@ func TestALeaderThatCannotObeyDoesNotLead(t *testing.T) {
 	c.lead(c.start("a", one("x")))
 	b := c.start("b", one("x"))
 	b.refuse = errors.New("unknown block")
-	if err := b.Settle(t.Context()); !errors.Is(err, b.refuse) {
+	if err := b.Reconcile(t.Context()); !errors.Is(err, b.refuse) {
 		t.Error(err)
 	}
 	if err := b.Facts().Problem; !errors.Is(err, b.refuse) {

@@ -228,7 +228,7 @@ func checkBlock(t testing.TB, b *columns.Block, want []columns.Row) {
 func checkSingle(t testing.TB, data []byte, d *columns.Dict, want []columns.Row) {
 	t.Helper()
 	lent := decode(t, data, d)
-	lent.Lend()
+	lent.ReuseRows()
 	var row columns.Row
 	for _, seq := range []uint64{want[0].Seq - 1, want[len(want)-1].Seq + 1} {
 		if ok, err := columns.NewReader(d).Pick(&row, data, seq, ""); err != nil || ok {

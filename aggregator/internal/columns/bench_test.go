@@ -211,7 +211,7 @@ func BenchmarkRowsLent(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		blk.Lend()
+		blk.ReuseRows()
 		var row columns.Row
 		for i := range blk.Len() {
 			if err := blk.ReadRow(&row, i); err != nil {

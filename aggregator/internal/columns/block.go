@@ -265,10 +265,10 @@ func (b *Block) Row(i int) (r Row, err error) {
 	return r, err
 }
 
-// Lend makes the rows from now on valid only until the next one of the block is
+// ReuseRows makes the rows from now on valid only until the next one of the block is
 // read: what they do not share with others is overwritten then. It saves most of
 // the memory of a sweep.
-func (b *Block) Lend() {
+func (b *Block) ReuseRows() {
 	b.v.reusesRows = true
 	b.v.parts, b.v.slabs = nil, 0
 }

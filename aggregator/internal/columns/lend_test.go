@@ -19,7 +19,7 @@ func TestRowsThatAreLentSayWhatRowsSay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		block.Lend()
+		block.ReuseRows()
 		kept := decode(t, e.Data, d)
 		for i := range block.Len() {
 			var row columns.Row

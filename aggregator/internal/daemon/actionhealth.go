@@ -104,7 +104,7 @@ func reasonSuffix(why string) string {
 
 // actionFindings are those of one action.
 func actionFindings(s *action.Status) (out []health.Finding) {
-	name, c := s.Name.String(), &s.Card
+	name, c := s.Name.String(), &s.Stored
 	add := func(severity health.Severity, id string, since int64, what, do string) {
 		out = append(out, health.Finding{Severity: severity, ID: id, About: name, What: what, Do: do, Since: action.Instant(since)})
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestEachTroubleOfAnActionIsAFindingWithARemedy(t *testing.T) {
-	s := &action.Status{Name: action.Name{Type: "exec", Label: "a"}, Configured: true, Card: action.State{
+	s := &action.Status{Name: action.Name{Type: "exec", Label: "a"}, Configured: true, Stored: action.State{
 		Paused: &action.Mark{By: "me", At: 1, Why: "because"}, Disabled: &action.Mark{At: 1, Why: "it crashed"}, Problem: &action.Mark{At: 1, Why: "no such key"}, Doubtful: []uint64{3},
 	}, Last: &action.Run{Number: 4, Ended: 1, Partial: true, Counts: action.Counts{Rejected: 2}}}
 	var ids []string

@@ -115,7 +115,7 @@ func (g *budgetGauges) refreshReport(ctx context.Context, now *accounting.Set) (
 		return err
 	}
 	defer func() { err = errors.Join(err, view.Close()) }()
-	list, _, err := g.money().Report(ctx, view, g.reader, now.Book, accounting.StatementRequest{Now: record.FromStd(calendar.Now())})
+	list, _, err := g.money().Report(ctx, view, g.reader, now.Derivation, accounting.StatementRequest{Now: record.FromStd(calendar.Now())})
 	if err == nil {
 		g.last.Store(&list)
 	}

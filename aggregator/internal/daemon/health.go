@@ -92,7 +92,7 @@ func (d *healthMonitor) transferLeadership(ctx context.Context, to string) error
 	if to == "" {
 		return d.agg.replica.node.TransferLeadership(ctx)
 	}
-	return d.agg.peer.Handover(ctx)
+	return d.agg.peer.TransferLeadership(ctx)
 }
 
 // registerMetrics registers what the doctor knows of this node's disk.
@@ -331,7 +331,7 @@ func (d *healthMonitor) addStoreFacts(_ context.Context, f *health.Facts) {
 	defer d.mu.Unlock()
 	if !d.data.Known || d.data.Index != index {
 		data := health.Data{Known: true, Index: index, Records: view.Count()}
-		setStoreCounts(view.Odd(), &data)
+		setStoreCounts(view.Anomalies(), &data)
 		if err := countSources(view, &data); err != nil {
 			f.Unknown = append(f.Unknown, "the store cannot be read: "+err.Error())
 			return
@@ -401,7 +401,7 @@ func (d *healthMonitor) missingRuns(now time.Time) (list []health.Lacking) {
 }
 
 // setStoreCounts takes over what the store has counted.
-func setStoreCounts(odd store.Odd, data *health.Data) {
+func setStoreCounts(odd store.Anomalies, data *health.Data) {
 	data.Quarantined, data.Conflicts, data.Waiting, data.Gaps = int(odd.Quarantined), int(odd.Conflicts), int(odd.Waiting), int(odd.Gaps)
 	data.OldestQuarantined, data.NewestGap = stdTime(odd.OldestQuarantined), stdTime(odd.NewestGap)
 }

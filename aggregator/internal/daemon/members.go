@@ -61,7 +61,7 @@ func (m members) applyChange(ctx context.Context, c memberChange) (err error) {
 func (m members) transferLeadership(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, transferTime)
 	defer cancel()
-	return m.replica.peer.Handover(ctx)
+	return m.replica.peer.TransferLeadership(ctx)
 }
 
 // askLeader has the leader make a change.

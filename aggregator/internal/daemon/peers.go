@@ -57,9 +57,9 @@ func (a *Aggregator) openClusterNode() (err error) {
 	if err != nil {
 		return errors.Join(err, a.set.Raft.close())
 	}
-	book, err := membership.OpenBook(a.set.DataDir, id)
+	file, err := membership.OpenPeerFile(a.set.DataDir, id)
 	if err == nil {
-		err = book.CheckOwner(a.set.Name, a.set.Raft.Peers)
+		err = file.CheckOwner(a.set.Name, a.set.Raft.Peers)
 	}
 	if err != nil {
 		return errors.Join(err, a.set.Raft.close())
@@ -71,7 +71,7 @@ func (a *Aggregator) openClusterNode() (err error) {
 	conf := cluster.Config{
 		DataDir: a.set.DataDir, ProgressDir: filepath.Clean(a.set.DataDir) + "-progress", State: a.store, Images: a.store, Logger: a.set.Log, Metrics: a.registry, Multiplier: a.set.Raft.Multiplier,
 	}
-	if a.transport, err = a.listenPeers(id, book); err != nil {
+	if a.transport, err = a.listenPeers(id, file); err != nil {
 		return err
 	}
 	if err := a.checkPeers(id); err != nil {
@@ -93,9 +93,9 @@ func (a *Aggregator) openClusterNode() (err error) {
 		defer cancel()
 		return errors.Join(err, node.Shutdown(stop), a.closeTransport())
 	}
-	a.peer = membership.New(a.peerConfig(book))
+	a.peer = membership.New(a.peerConfig(file))
 	a.replica.peer = a.peer
-	node.OnLeader(a.peer.Tend)
+	node.OnLeader(a.peer.MaintainMembers)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (a *Aggregator) raftAddress() string {
 }
 
 // listenPeers opens the transport to the other nodes, nil where there is none.
-func (a *Aggregator) listenPeers(id string, book *membership.Book) (*cluster.Transport, error) {
+func (a *Aggregator) listenPeers(id string, file *membership.PeerFile) (*cluster.Transport, error) {
 	if a.set.Raft.Listener == nil {
 		return nil, nil //nolint:nilnil // a node alone has none
 	}
@@ -116,7 +116,7 @@ func (a *Aggregator) listenPeers(id string, book *membership.Book) (*cluster.Tra
 		Listener: a.set.Raft.Listener, Advertise: a.raftAddress(), ID: id, Logger: a.set.Log,
 		Server: a.set.Keys.Server(identity.Aggregator), Client: a.set.Keys.Client(identity.Aggregator, ""),
 		Certificates: a.set.Keys,
-		Configured:   func(id string) (name, addr string) { return book.Configured(a.set.Raft.Peers, id) },
+		Configured:   func(id string) (name, addr string) { return file.Configured(a.set.Raft.Peers, id) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listen to the other nodes: %w", err)
@@ -132,9 +132,9 @@ func (a *Aggregator) closeTransport() error {
 }
 
 // peerConfig is this node among the others.
-func (a *Aggregator) peerConfig(book *membership.Book) membership.Config {
+func (a *Aggregator) peerConfig(file *membership.PeerFile) membership.Config {
 	conf := membership.Config{
-		Name: a.set.Name, Peers: a.set.Raft.Peers, Joined: a.joinedNodes, DataDir: a.set.DataDir, Book: book, Node: a.replica.node, Store: a.store,
+		Name: a.set.Name, Peers: a.set.Raft.Peers, Joined: a.joinedNodes, DataDir: a.set.DataDir, File: file, Node: a.replica.node, Store: a.store,
 		Refuse: a.checkWritable, Sources: []membership.FactSource{membership.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
 	}
 	if a.transport != nil {

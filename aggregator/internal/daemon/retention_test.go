@@ -53,7 +53,7 @@ func TestRetain_WithoutABlock_NamesStay_WithOneTheyGo(t *testing.T) {
 		t.Fatal("the name did not go, or a running job's did", err)
 	}
 	list, err := store.With(g.agg.store, func(v *store.View) ([]action.Status, error) { return g.agg.actions.List(v) })
-	if err != nil || len(list) != 1 || list[0].Card.Next != 2 || list[0].Card.Oldest != 2 {
+	if err != nil || len(list) != 1 || list[0].Stored.Next != 2 || list[0].Stored.Oldest != 2 {
 		t.Fatal("the run of a former action did not go", list, err)
 	}
 	count, err := store.With(g.agg.store, func(v *store.View) (uint64, error) { return v.Count(), nil })

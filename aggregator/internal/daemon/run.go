@@ -123,7 +123,7 @@ type Aggregator struct {
 	gate      *access.Gate
 	bearers   *bearers
 	trail     *audit.Log
-	door      *login.Door
+	door      *login.Service
 	doctor    *healthMonitor
 	actors    *actors
 	actions   *action.Manager
@@ -193,7 +193,7 @@ func (a *Aggregator) makeServices() {
 	a.makeBackupSchedule()
 	a.makeHealthMonitor()
 	a.trail = audit.NewLog(audit.Options{Node: a.set.Name, Write: a.replica.Write, View: nodeDocuments{a.store}, Months: func() int { return a.retentionPolicy().KeptAudit() }, Log: a.set.Log})
-	pages := &web.Pages{Reader: reader, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book, Zone: a.siteZone, Keys: a.ownKeys}
+	pages := &web.Pages{Reader: reader, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Derivation: a.books.Derivation, Zone: a.siteZone, Keys: a.ownKeys}
 	a.conns = api.NewConns(api.PerAddress, a.registry)
 	who := a.principalFunc()
 	pages.Framers = a.gate.Framers
@@ -203,8 +203,8 @@ func (a *Aggregator) makeServices() {
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Agreed:     func() uint32 { _, v := a.store.Cluster(); return v },
 		Registerer: a.registry, Health: a.doctor, Memory: a.answerMemory(),
-		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, UsageKeys: a.usageKeys, Zone: a.siteZone, Retention: a.retentionPolicy, Directory: a.currentDirectory, Money: a.currentMoney, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Found: a.doctor.recordFindings, Common: a.doctor.survey.Common, Pulse: &a.doctor.pulse, Version: a.set.Version,
-		Patience: a.set.Patience, Extra: a.withLogin(pages.Routes()), Door: a.door, Config: sharedConfig{a}, Snapshots: a.snapshots,
+		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Derivation: a.books.Derivation, UsageKeys: a.usageKeys, Zone: a.siteZone, Retention: a.retentionPolicy, Directory: a.currentDirectory, Money: a.currentMoney, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Found: a.doctor.recordFindings, Common: a.doctor.survey.Common, Silences: &a.doctor.pulse, Version: a.set.Version,
+		Patience: a.set.Patience, Extra: a.withLogin(pages.Routes()), Login: a.door, Config: sharedConfig{a}, Snapshots: a.snapshots,
 		Members: newMembers(a.replica), Enrolment: a.newEnrolment(), Audit: a.trail, Checker: a, Cut: ingest.Cut, Actions: a.actions, Archives: a.actors.readArchives,
 	})
 	pages.V1 = v1.API{Caller: a.server}
@@ -244,7 +244,7 @@ func (a *Aggregator) leadUntilRestored(ctx context.Context) error {
 		return err
 	}
 	a.replica.guards.gate.Raise(ctx)
-	if err := a.keeper.Settle(ctx); err != nil {
+	if err := a.keeper.Reconcile(ctx); err != nil {
 		return err
 	}
 	life, err := a.replica.readIncarnation()

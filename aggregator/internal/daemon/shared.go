@@ -78,11 +78,11 @@ func (a *Aggregator) usageKeys() (keys []string) {
 	}
 	keys = append(keys, record.PartKey, "project", "pi")
 	now := a.books.Now()
-	for i := range now.Book.Keys {
-		keys = append(keys, now.Book.Keys[i].From...)
+	for i := range now.Derivation.Keys {
+		keys = append(keys, now.Derivation.Keys[i].From...)
 	}
-	for i := range now.Book.Weights {
-		keys = append(keys, now.Book.Weights[i].From...)
+	for i := range now.Derivation.Weights {
+		keys = append(keys, now.Derivation.Weights[i].From...)
 	}
 	for _, c := range now.Directory.Classes() {
 		keys = append(keys, c.From)

@@ -63,7 +63,7 @@ func (a *Aggregator) serveListeners(ctx context.Context) error {
 func (a *Aggregator) transferLeadership(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, transferTime)
 	defer cancel()
-	err := a.peer.Handover(ctx)
+	err := a.peer.TransferLeadership(ctx)
 	if err != nil && !errors.Is(err, cluster.ErrNotLeader) && !errors.Is(err, cluster.ErrNoPeer) {
 		a.set.Log.Warn("the leadership could not be handed on before the end", "error", err)
 	}

@@ -165,4 +165,6 @@ func (p proposer) Write(ctx context.Context, c store.Command) (any, error) {
 type peerLeadership struct{ peer *membership.Peer }
 
 // TransferLeadership implements membership.Leadership.
-func (h peerLeadership) TransferLeadership(ctx context.Context) error { return h.peer.Handover(ctx) }
+func (h peerLeadership) TransferLeadership(ctx context.Context) error {
+	return h.peer.TransferLeadership(ctx)
+}

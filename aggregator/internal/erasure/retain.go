@@ -239,11 +239,11 @@ func keyedHash(secret []byte, texts ...string) []byte {
 
 // dropQuarantined drops the jobs in quarantine that last came before a time.
 func (r *Retainer) dropQuarantined(ctx context.Context, until record.Time) (dropped int, err error) {
-	var list []store.Settled
+	var list []store.QuarantineKey
 	_, err = store.With(r.Views, func(v *store.View) (struct{}, error) {
 		return struct{}{}, v.Quarantine(func(q *store.Quarantined) error {
 			if q.Last < until {
-				list = append(list, store.Settled{Source: q.Source, ID: q.ID})
+				list = append(list, store.QuarantineKey{Source: q.Source, ID: q.ID})
 			}
 			return nil
 		})

@@ -145,7 +145,7 @@ func (b *batcher) addFrame(f *wire.Frame, raw []byte) {
 		b.cmd.Reusing = append(b.cmd.Reusing, b.originOf(f))
 	}
 	if f.Settles != "" {
-		b.cmd.Settles = append(b.cmd.Settles, store.Settled{Source: b.originOf(f), ID: f.Settles})
+		b.cmd.Resolved = append(b.cmd.Resolved, store.QuarantineKey{Source: b.originOf(f), ID: f.Settles})
 	}
 	if f.Kind == wire.KindRecord {
 		b.addRecord(f)
@@ -177,7 +177,7 @@ func (b *batcher) addOther(f *wire.Frame, raw []byte) {
 		c.Writes = append(c.Writes, w)
 	case wire.KindQuarantine:
 		q := f.Quarantine
-		b.unsettleJob(store.Settled{Source: source, ID: q.ID})
+		b.unsettleJob(store.QuarantineKey{Source: source, ID: q.ID})
 		c.Quarantine = append(c.Quarantine, store.Quarantined{Source: source, ID: q.ID, Reason: q.Reason, Message: q.Message, RecordID: q.RecordID, Raw: q.Raw, Truncated: q.Truncated})
 	case wire.KindGap:
 		c.Gaps = append(c.Gaps, store.Gap{Source: source, From: f.Gap.From, To: f.Gap.To, Reason: f.Gap.Reason})
@@ -201,8 +201,8 @@ func (b *batcher) addOther(f *wire.Frame, raw []byte) {
 
 // unsettleJob drops what settled a job that has failed once more: the store takes the
 // failures of a command before the settles.
-func (b *batcher) unsettleJob(job store.Settled) {
-	b.cmd.Settles = slices.DeleteFunc(b.cmd.Settles, func(s store.Settled) bool { return s == job })
+func (b *batcher) unsettleJob(job store.QuarantineKey) {
+	b.cmd.Resolved = slices.DeleteFunc(b.cmd.Resolved, func(s store.QuarantineKey) bool { return s == job })
 }
 
 // flushCommand emits the command when there is a frame in it.

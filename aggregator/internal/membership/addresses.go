@@ -9,7 +9,7 @@ import (
 // AddressOf returns the address at which this node dials a member first: that which the
 // configuration has for its name, or else that of the members' list.
 func (p *Peer) AddressOf(s cluster.Server) string {
-	if _, addr := p.book.Configured(p.conf.Peers, s.ID); addr != "" {
+	if _, addr := p.file.Configured(p.conf.Peers, s.ID); addr != "" {
 		return addr
 	}
 	return s.Addr

@@ -73,7 +73,7 @@ func (p *Peer) otherNodes() (list []cluster.Server) {
 		names[n.Name] = true
 		at := cluster.Server{Addr: n.Addr}
 		links[at] = true // for who asks whoever is there
-		if n.Name != p.me.Name && !ids[p.book.idOf(n.Name)] {
+		if n.Name != p.me.Name && !ids[p.file.idOf(n.Name)] {
 			list = append(list, at)
 		}
 	}
@@ -127,7 +127,7 @@ func (p *Peer) hearFact(f NodeFact) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.book.Note(Listed{Name: f.Name, ID: f.ID, Addr: f.Addr}); err != nil {
-		p.conf.Log.Warn("the book of peers was not written", "error", err)
+	if err := p.file.SaveNode(Listed{Name: f.Name, ID: f.ID, Addr: f.Addr}); err != nil {
+		p.conf.Log.Warn("the file of peers was not written", "error", err)
 	}
 }

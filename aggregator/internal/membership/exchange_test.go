@@ -30,20 +30,20 @@ func listedMember(id, addr string) cluster.Member {
 	return cluster.Member{Server: cluster.Server{ID: id, Addr: addr}, Voter: true}
 }
 
-// newPeer makes the node a of a, b, and c, which knows the ids of those in the book.
+// newPeer makes the node a of a, b, and c, which knows the ids of those in the file.
 func newPeer(t *testing.T, book []Listed, members ...cluster.Member) *Peer {
 	t.Helper()
-	b, err := OpenBook(t.TempDir(), "id-a")
+	b, err := OpenPeerFile(t.TempDir(), "id-a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range book {
-		if err := b.Note(n); err != nil {
+		if err := b.SaveNode(n); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return New(Config{
-		Name: "a", Peers: map[string]string{"a": "a:2", "b": "b:2", "c": "c:2"}, Book: b, Node: member{members: members}, Log: slog.New(slog.DiscardHandler),
+		Name: "a", Peers: map[string]string{"a": "a:2", "b": "b:2", "c": "c:2"}, File: b, Node: member{members: members}, Log: slog.New(slog.DiscardHandler),
 		Dial: func(context.Context, cluster.Server) (net.Conn, error) { return nil, errors.New("connection refused") },
 	})
 }

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// ErrFolder is wrapped by the error of [Book.CheckOwner]. The message has the remedy.
+// ErrFolder is wrapped by the error of [PeerFile.CheckOwner]. The message has the remedy.
 var ErrFolder = errors.New("this data folder is another node's")
 
-// CheckOwner returns an error when the data folder of the book is that of another node than
+// CheckOwner returns an error when the data folder of the file is that of another node than
 // the one with that name, and peers has both. The folder of a name that it does not have may
 // have been renamed.
-func (b *Book) CheckOwner(name string, peers map[string]string) error {
+func (b *PeerFile) CheckOwner(name string, peers map[string]string) error {
 	owner := b.NameOf(b.currentPage().Node)
 	if _, configured := peers[owner]; !configured || owner == name {
 		return nil

@@ -131,10 +131,10 @@ func (p *Peer) leaderClient() (cluster.Leader, bursarv1.PeerClient, error) {
 	return leader, client, nil
 }
 
-// Handover gives the leadership to another node without a write that fails or
+// TransferLeadership gives the leadership to another node without a write that fails or
 // whose outcome no one knows: writes wait outside, those under way are finished,
 // then it is transferred. The errors are those of cluster.TransferLeadership.
-func (p *Peer) Handover(ctx context.Context) error {
+func (p *Peer) TransferLeadership(ctx context.Context) error {
 	if !p.conf.Node.IsLeader() {
 		return cluster.ErrNotLeader
 	}

@@ -63,7 +63,7 @@ func (p *Peer) noteWaiting(waits string) {
 }
 
 func (p *Peer) currentGathering() *Gathering {
-	return &Gathering{Me: p.me, Peers: p.peers, Oath: p.book.Oath()}
+	return &Gathering{Me: p.me, Peers: p.peers, Promises: p.file.Promises()}
 }
 
 // planNext says what comes next; a promise of this node's own is durable then.
@@ -72,10 +72,10 @@ func (p *Peer) planNext(heard map[string]Hello) (Plan, error) {
 	defer p.mu.Unlock()
 	g := p.currentGathering()
 	plan := g.Next(heard)
-	if plan.Wait != "" || g.Oath.Held.isEqual(p.book.Oath().Held) {
+	if plan.Wait != "" || g.Promises.Held.isEqual(p.file.Promises().Held) {
 		return plan, nil
 	}
-	return plan, p.book.Swear(g.Oath)
+	return plan, p.file.SavePromises(g.Promises)
 }
 
 // considerPromise answers a founder; a promise is durable before it is given.
@@ -84,17 +84,17 @@ func (p *Peer) considerPromise(from string, promise Promise) (reason string, hel
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.conf.Node.Fresh() {
-		return "this node belongs to a cluster", p.book.Oath().Held, nil
+		return "this node belongs to a cluster", p.file.Promises().Held, nil
 	}
 	g := p.currentGathering()
 	reason = g.Consider(from, now, promise)
-	if reason == "" && !g.Oath.Held.isEqual(p.book.Oath().Held) {
-		if err := p.book.Swear(g.Oath); err != nil {
+	if reason == "" && !g.Promises.Held.isEqual(p.file.Promises().Held) {
+		if err := p.file.SavePromises(g.Promises); err != nil {
 			return "", Promise{}, err
 		}
 		p.conf.Log.Info("this node has promised to belong to a new cluster", "founder", from, "nodes", describeNodes(promise.Nodes))
 	}
-	return reason, p.book.Oath().Held, nil
+	return reason, p.file.Promises().Held, nil
 }
 
 // founderNow asks the founder of a promise who it is, if that counts; "" when it

@@ -43,21 +43,21 @@ type Hello struct {
 	Members    []Listed // of its cluster
 }
 
-// Oath is what a node remembers of its promises, durably.
-type Oath struct {
+// Promises is what a node remembers of its promises, durably.
+type Promises struct {
 	Held Promise `json:"held"`
 	// Rounds is the last round of this node as a founder.
 	Rounds uint64 `json:"rounds"`
 }
 
 // Gathering is how a node without a cluster comes to one. It has no clock, no
-// disk and no network: its user tells it what was heard, makes its Oath durable
+// disk and no network: its user tells it what was heard, makes its Promises durable
 // before anyone hears of it, and founds when it says so. DESIGN.md has the
 // argument why two clusters are never founded.
 type Gathering struct {
-	Me    Listed
-	Peers []Listed // the configuration, this node included, sorted by name, without ids
-	Oath  Oath
+	Me       Listed
+	Peers    []Listed // the configuration, this node included, sorted by name, without ids
+	Promises Promises
 }
 
 // Plan is what a gathering node does next: it waits for the reason given, or,
@@ -71,7 +71,7 @@ func waitPlan(format string, args ...any) Plan { return Plan{Wait: fmt.Sprintf(f
 
 // Next says what this node, which is fresh, does after it has heard from the
 // others, by name; who did not answer is missing. When the plan is to ask, the
-// Oath has changed: the promise binds this node too.
+// Promises has changed: the promise binds this node too.
 func (g *Gathering) Next(heard map[string]Hello) Plan {
 	list := make([]Listed, 0, len(g.Peers))
 	for _, p := range g.Peers {
@@ -112,16 +112,16 @@ func (g *Gathering) judgePeer(p Listed, h Hello) Plan {
 
 // askForPromise makes the promise of this node, the founder, for the list.
 func (g *Gathering) askForPromise(list []Listed) Plan {
-	held := g.Oath.Held
+	held := g.Promises.Held
 	switch {
 	case held.Founder == g.Me.ID && slices.Equal(held.Nodes, list):
 		return Plan{Ask: held}
 	case !held.None() && held.Founder != g.Me.ID:
 		return Plan{Wait: boundPromise(g.Me.Name, held)}
 	}
-	g.Oath.Rounds++
-	g.Oath.Held = Promise{Founder: g.Me.ID, Round: g.Oath.Rounds, Nodes: list}
-	return Plan{Ask: g.Oath.Held}
+	g.Promises.Rounds++
+	g.Promises.Held = Promise{Founder: g.Me.ID, Round: g.Promises.Rounds, Nodes: list}
+	return Plan{Ask: g.Promises.Held}
 }
 
 // boundPromise says what to do about a promise that no one takes back.
@@ -134,20 +134,20 @@ func boundPromise(name string, held Promise) string {
 // of the same name to whom this node is bound. Only the founder itself can say
 // which of the two it is now: a request may be late.
 func (g *Gathering) Renewed(p Promise) bool {
-	held := g.Oath.Held
+	held := g.Promises.Held
 	return !held.None() && held.Founder != p.Founder && len(p.Nodes) > 0 && held.Nodes[0].Name == p.Nodes[0].Name
 }
 
 // Consider answers the request of the node with the name from, as its
 // certificate has it, to promise p. Where p is [Gathering.Renewed], now is the id
 // that the founder gave when it was asked after the request had come; otherwise it
-// does not count. A promise is given when the reason is empty; the Oath may have
+// does not count. A promise is given when the reason is empty; the Promises may have
 // changed and must be durable before the answer is sent.
 func (g *Gathering) Consider(from, now string, p Promise) (reason string) {
 	if reason := g.whyUnfit(from, p); reason != "" {
 		return reason
 	}
-	held := g.Oath.Held
+	held := g.Promises.Held
 	switch {
 	case held.None() || held.isEqual(p):
 	case held.Founder == p.Founder:
@@ -161,7 +161,7 @@ func (g *Gathering) Consider(from, now string, p Promise) (reason string) {
 	default:
 		return boundPromise(g.Me.Name, held)
 	}
-	g.Oath.Held = p
+	g.Promises.Held = p
 	return ""
 }
 
@@ -184,7 +184,7 @@ func (g *Gathering) whyUnfit(from string, p Promise) string {
 // MayFound reports whether this node may found the cluster of p: it still holds
 // that very promise, and all others have given it.
 func (g *Gathering) MayFound(p Promise, given []string) bool {
-	if p.Founder != g.Me.ID || !g.Oath.Held.isEqual(p) {
+	if p.Founder != g.Me.ID || !g.Promises.Held.isEqual(p) {
 		return false
 	}
 	for _, n := range p.Nodes {

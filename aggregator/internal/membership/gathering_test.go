@@ -14,15 +14,15 @@ import (
 // simNode is a node of the simulation: what is on its disk, and what its process
 // knows.
 type simNode struct {
-	name    string
-	id      string   // on disk
-	oath    Oath     // on disk
-	founded *Promise // on disk: what it has founded
-	joined  *Promise // on disk: the cluster whose log it has got
-	asks    Promise  // in memory: what it asks for now
-	given   []string // in memory: who has promised that
-	short   bool     // its configuration leaves out the first node
-	life    int      // counts restarts; answers to an earlier life are not heard
+	name     string
+	id       string   // on disk
+	promises Promises // on disk
+	founded  *Promise // on disk: what it has founded
+	joined   *Promise // on disk: the cluster whose log it has got
+	asks     Promise  // in memory: what it asks for now
+	given    []string // in memory: who has promised that
+	short    bool     // its configuration leaves out the first node
+	life     int      // counts restarts; answers to an earlier life are not heard
 }
 
 func (n *simNode) fresh() bool { return n.founded == nil && n.joined == nil }
@@ -67,15 +67,15 @@ func (s *sim) tell(format string, args ...any) {
 }
 
 func (s *sim) gathering(n *simNode) *Gathering {
-	raw, err := json.Marshal(n.oath) // what a disk gives back is another value
+	raw, err := json.Marshal(n.promises) // what a disk gives back is another value
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	var oath Oath
-	if err := json.Unmarshal(raw, &oath); err != nil {
+	var kept Promises
+	if err := json.Unmarshal(raw, &kept); err != nil {
 		s.t.Fatal(err)
 	}
-	return &Gathering{Me: Listed{n.name, n.id, n.name + ":8701"}, Peers: s.conf(n), Oath: oath}
+	return &Gathering{Me: Listed{n.name, n.id, n.name + ":8701"}, Peers: s.conf(n), Promises: kept}
 }
 
 // conf is the configuration of a node.
@@ -119,7 +119,7 @@ func (s *sim) hear(n *simNode) map[string]Hello {
 		if o == n || s.r.IntN(8) == 0 {
 			continue
 		}
-		heard[p.Name] = Hello{Listed: Listed{o.name, o.id, p.Addr}, Fresh: o.fresh(), Configured: s.conf(o), Promise: o.oath.Held}
+		heard[p.Name] = Hello{Listed: Listed{o.name, o.id, p.Addr}, Fresh: o.fresh(), Configured: s.conf(o), Promise: o.promises.Held}
 	}
 	return heard
 }
@@ -135,7 +135,7 @@ func (s *sim) step(n *simNode) {
 	if plan.Wait != "" {
 		return
 	}
-	n.oath = g.Oath // durable before anyone is asked
+	n.promises = g.Promises // durable before anyone is asked
 	if !s.well && s.r.IntN(10) == 0 {
 		s.restart(n.name) // right behind the write
 		return
@@ -193,7 +193,7 @@ func (s *sim) deliver() {
 	g := s.gathering(n)
 	reason := g.Consider(m.from, s.nodes[m.from].id, m.promise)
 	if reason == "" {
-		n.oath = g.Oath
+		n.promises = g.Promises
 		s.tell("%s (%s) promises round %d of %s", n.name, n.id, m.promise.Round, m.promise.Founder)
 	}
 	if reason != "" {
@@ -341,7 +341,7 @@ func TestANodeSaysWhyItWaits(t *testing.T) {
 		{"a wrong address", "a", "at b:1, where b should be, c answers", func(_ *Gathering, h map[string]Hello) { h["b"] = h["c"] }},
 		{"a copied directory", "a", "b and c have the same id", func(_ *Gathering, h map[string]Hello) { b := h["b"]; b.ID = "id-c"; h["b"] = b }},
 		{"bound to another", "a", "a has promised to belong to the cluster that 0 (id-0) wanted to found", func(g *Gathering, _ map[string]Hello) {
-			g.Oath.Held = Promise{"id-0", 1, []Listed{{"0", "id-0", "0:1"}}}
+			g.Promises.Held = Promise{"id-0", 1, []Listed{{"0", "id-0", "0:1"}}}
 		}},
 	} {
 		g, heard := trio(c.me)

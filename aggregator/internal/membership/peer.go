@@ -50,7 +50,7 @@ type Config struct {
 	// after those of Peers; nil: none have.
 	Joined  func() []Listed
 	DataDir string
-	Book    *Book // of DataDir
+	File    *PeerFile // of DataDir
 	Node    Node
 	Store   *store.Store
 	// Listener hands out the connections of other nodes and Dial makes them, as
@@ -85,15 +85,15 @@ type Peer struct {
 	asked   map[string]AskFunc
 	renews  RenewFunc // nil: this node renews no certificates
 
-	mu      sync.Mutex // is held by who writes book, and guards what gathering does with it
-	book    *Book
+	mu      sync.Mutex // is held by who writes file, and guards what gathering does with it
+	file    *PeerFile
 	waits   string // what this node waits for while it has no cluster
 	sources []FactSource
 }
 
 // New makes this node's Peer. Nothing runs before [Peer.Run].
 func New(conf Config) *Peer {
-	p := &Peer{conf: conf, book: conf.Book, started: time.Now(), asked: map[string]AskFunc{}, sources: conf.Sources}
+	p := &Peer{conf: conf, file: conf.File, started: time.Now(), asked: map[string]AskFunc{}, sources: conf.Sources}
 	for name, addr := range conf.Peers {
 		p.peers = append(p.peers, Listed{Name: name, Addr: addr})
 	}

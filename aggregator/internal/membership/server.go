@@ -76,7 +76,7 @@ func (p *Peer) ownHello() Hello {
 	defer p.mu.Unlock()
 	h := Hello{
 		Listed: p.me, Fresh: p.conf.Node.Fresh(), Leads: p.conf.Node.IsLeader(), Configured: p.peers,
-		Promise: p.book.Oath().Held, Members: p.nameMembers(p.conf.Node.Members()),
+		Promise: p.file.Promises().Held, Members: p.nameMembers(p.conf.Node.Members()),
 	}
 	if p.conf.Store != nil {
 		h.Cluster, _ = p.conf.Store.Cluster()
@@ -87,7 +87,7 @@ func (p *Peer) ownHello() Hello {
 // nameMembers gives the members the names that this node knows. p.mu is held.
 func (p *Peer) nameMembers(members []cluster.Member) []Listed {
 	names := map[string]string{p.me.ID: p.me.Name}
-	for _, n := range p.book.Nodes() {
+	for _, n := range p.file.Nodes() {
 		names[n.ID] = n.Name
 	}
 	list := make([]Listed, 0, len(members))

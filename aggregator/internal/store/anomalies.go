@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Odd says how much of what is stored wants to be looked at. It is counted as it
+// Anomalies says how much of what is stored wants to be looked at. It is counted as it
 // comes and goes, so that asking for it reads nothing.
-type Odd struct {
+type Anomalies struct {
 	Quarantined uint64 // jobs
 	Conflicts   uint64 // ids whose origins are in conflict
 	Waiting     uint64 // ids with a stop that waits for its body
@@ -21,11 +21,11 @@ type Odd struct {
 	OldestQuarantined, NewestGap record.Time
 }
 
-// Odd returns how much of what the view shows is odd.
-func (v *View) Odd() Odd { return v.anomalies }
+// Anomalies returns how much of what the view shows is odd.
+func (v *View) Anomalies() Anomalies { return v.anomalies }
 
 // QuarantinedOf returns how many jobs of a source are quarantined. Those of all sources
-// together are Odd.Quarantined.
+// together are Anomalies.Quarantined.
 func (v *View) QuarantinedOf(source record.Origin) uint64 {
 	if i, ok := v.sources.findSource(source); ok {
 		return v.sources[i].jobs
@@ -125,8 +125,8 @@ func (m minutes) oldestTime() record.Time {
 }
 
 // forView returns the counts as a view has them.
-func (c *anomalyCounts) forView(q quarantineCounts) Odd {
-	return Odd{Quarantined: q.sources.totalJobs(), Conflicts: c.conflicts, Waiting: c.waiting, Gaps: c.gaps, OldestQuarantined: q.minutes.oldestTime(), NewestGap: c.newestGap}
+func (c *anomalyCounts) forView(q quarantineCounts) Anomalies {
+	return Anomalies{Quarantined: q.sources.totalJobs(), Conflicts: c.conflicts, Waiting: c.waiting, Gaps: c.gaps, OldestQuarantined: q.minutes.oldestTime(), NewestGap: c.newestGap}
 }
 
 // loadAnomalies counts what of a database is odd.

@@ -9,9 +9,9 @@ import (
 )
 
 // slowOdd counts as asking once did: by reading everything.
-func slowOdd(t *testing.T, v *View) Odd {
+func slowOdd(t *testing.T, v *View) Anomalies {
 	t.Helper()
-	odd := Odd{OldestQuarantined: record.None, NewestGap: record.None}
+	odd := Anomalies{OldestQuarantined: record.None, NewestGap: record.None}
 	err := v.Quarantine(func(q *Quarantined) error {
 		odd.Quarantined++
 		if at := q.First / record.Minute * record.Minute; odd.OldestQuarantined == record.None || at < odd.OldestQuarantined {
@@ -46,8 +46,8 @@ func TestWhatIsOddIsCountedAsItComesAndGoes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	b := newBox(t)
 	now := t0
-	key := func() Settled {
-		return Settled{record.Origin{Agent: "head1", Type: "slurm", Label: fmt.Sprint("l", rnd.IntN(2))}, fmt.Sprint("j", rnd.IntN(12))}
+	key := func() QuarantineKey {
+		return QuarantineKey{record.Origin{Agent: "head1", Type: "slurm", Label: fmt.Sprint("l", rnd.IntN(2))}, fmt.Sprint("j", rnd.IntN(12))}
 	}
 	epilog := record.Origin{Agent: "head1", Type: "epilog", Label: "e"}
 	steps := []func(){
@@ -61,7 +61,7 @@ func TestWhatIsOddIsCountedAsItComesAndGoes(t *testing.T) {
 				c.Quarantine = append(c.Quarantine, Quarantined{Source: k.Source, ID: k.ID, Reason: "mapping", Raw: []byte("{}")})
 			}
 			for range rnd.IntN(3) {
-				c.Settles = append(c.Settles, key())
+				c.Resolved = append(c.Resolved, key())
 			}
 			if rnd.IntN(3) == 0 {
 				from := t0 + record.Time(rnd.IntN(5))*record.Hour
@@ -69,7 +69,7 @@ func TestWhatIsOddIsCountedAsItComesAndGoes(t *testing.T) {
 			}
 			b.apply(c)
 		},
-		func() { b.apply(&QuarantineDropCommand{Keys: []Settled{key(), key()}}) },
+		func() { b.apply(&QuarantineDropCommand{Keys: []QuarantineKey{key(), key()}}) },
 		func() { // two origins say different starts, or one takes it back
 			id := fmt.Sprint("c", rnd.IntN(6))
 			w := put(sample(id, 20+rnd.IntN(3)), int64(len(b.log)+1))
@@ -89,7 +89,7 @@ func TestWhatIsOddIsCountedAsItComesAndGoes(t *testing.T) {
 			if err := b.s.Checkpoint(dir); err != nil {
 				t.Fatal(err)
 			}
-			b.apply(&QuarantineDropCommand{Keys: []Settled{key(), key(), key()}})
+			b.apply(&QuarantineDropCommand{Keys: []QuarantineKey{key(), key(), key()}})
 			if err := b.s.RestoreAt(dir, uint64(len(b.log)), 1); err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestWhatIsOddIsCountedAsItComesAndGoes(t *testing.T) {
 		now += record.Time(rnd.IntN(200)) * record.Second
 		steps[min(rnd.IntN(3*len(steps)), rnd.IntN(len(steps)))]()
 		b.view(func(v *View) {
-			if got, want := v.Odd(), slowOdd(t, v); got != want {
+			if got, want := v.Anomalies(), slowOdd(t, v); got != want {
 				t.Fatalf("seed %d, after %d commands: %+v, want %+v", seed, len(b.log), got, want)
 			}
 			bySource := map[record.Origin]uint64{}
@@ -124,8 +124,8 @@ func TestAskingWhatIsOddAllocatesNothing(t *testing.T) {
 			Quarantine: []Quarantined{{Source: slurm, ID: fmt.Sprint(i), Reason: "mapping", Raw: make([]byte, 10_000)}}})
 	}
 	b.view(func(v *View) {
-		if n := testing.AllocsPerRun(10, func() { v.Odd() }); n > 0 || v.Odd().Quarantined != 200 || v.Odd().OldestQuarantined != t0/record.Minute*record.Minute {
-			t.Errorf("%v allocations, %+v", n, v.Odd())
+		if n := testing.AllocsPerRun(10, func() { v.Anomalies() }); n > 0 || v.Anomalies().Quarantined != 200 || v.Anomalies().OldestQuarantined != t0/record.Minute*record.Minute {
+			t.Errorf("%v allocations, %+v", n, v.Anomalies())
 		}
 	})
 }

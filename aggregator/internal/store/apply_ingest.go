@@ -60,8 +60,8 @@ func (t *tx) ingestFrames(c *IngestCommand) error {
 
 // ingestMetadata ingests what is neither a write nor a failure.
 func (t *tx) ingestMetadata(c *IngestCommand) error {
-	for i := range c.Settles {
-		if err := t.putSmall(quarantineKey(c.Settles[i].Source, c.Settles[i].ID), nil); err != nil {
+	for i := range c.Resolved {
+		if err := t.putSmall(quarantineKey(c.Resolved[i].Source, c.Resolved[i].ID), nil); err != nil {
 			return err
 		}
 	}

@@ -136,7 +136,7 @@ func (w *twins) moves(id string, stop record.Time) (moves bool) {
 func (b *box) period(from, to record.Time) (s ArchiveStatement, rows [][]byte) {
 	s = ArchiveStatement{From: from, To: to, Keep: []string{"group_id"}, Location: "/archive", Manifest: "m.json", SHA256: "ab",
 		Sums: []ArchiveTotal{{"Cores", "12"}}}
-	q := Query{Open: OnlyClosed, Details: true, Lent: true}
+	q := Query{Open: OnlyClosed, Details: true, ReuseRows: true}
 	q.Stop.GTE(int64(from))
 	q.Stop.LT(int64(to))
 	b.view(func(v *View) {

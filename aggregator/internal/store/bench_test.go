@@ -173,7 +173,7 @@ func benchQuery(b *testing.B, v *View, q Query, want int) {
 	used := cpu(b)
 	for b.Loop() {
 		n := 0
-		q.Lent = true
+		q.ReuseRows = true
 		err := v.Query(context.Background(), q, func(*columns.Row) error { n++; return nil })
 		if err != nil || n != want {
 			b.Fatal(n, err)

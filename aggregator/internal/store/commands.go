@@ -107,7 +107,7 @@ type DeleteResult struct{ Changed int }
 
 // QuarantineDropCommand forgets quarantined jobs. The result is a [DeleteResult].
 type QuarantineDropCommand struct {
-	Keys []Settled
+	Keys []QuarantineKey
 }
 
 // SetClusterCommand is the first command of a new cluster and gives it its id.

@@ -43,7 +43,7 @@ type IngestCommand struct {
 	Writes []record.Write
 
 	Quarantine  []Quarantined
-	Settles     []Settled
+	Resolved    []QuarantineKey
 	Gaps        []Gap
 	Watermarks  []Watermark
 	Checkpoints []Checkpoint
@@ -82,8 +82,8 @@ type Quarantined struct {
 	Count       int64
 }
 
-// Settled names a quarantined job that a retry on the agent has dealt with.
-type Settled struct {
+// QuarantineKey names a quarantined job that a retry on the agent has dealt with.
+type QuarantineKey struct {
 	Source record.Origin
 	ID     string
 }
@@ -185,7 +185,7 @@ func (c *IngestCommand) visitFields(f fields) {
 	f.visitView(&c.Rows)
 	visitList(f, &c.Writes, fields.visitWrite)
 	visitList(f, &c.Quarantine, fields.visitQuarantined)
-	visitList(f, &c.Settles, fields.visitSettled)
+	visitList(f, &c.Resolved, fields.visitSettled)
 	visitList(f, &c.Gaps, fields.visitGap)
 	visitList(f, &c.Watermarks, fields.visitWatermark)
 	visitList(f, &c.Checkpoints, fields.visitCheckpoint)
@@ -208,7 +208,7 @@ func (f fields) visitQuarantined(q *Quarantined) {
 	f.visitInt(&q.Count)
 }
 
-func (f fields) visitSettled(s *Settled) {
+func (f fields) visitSettled(s *QuarantineKey) {
 	f.visitOrigin(&s.Source)
 	f.visitText(&s.ID)
 }

@@ -70,7 +70,7 @@ func TestWithinACommandFailuresComeBeforeSettles(t *testing.T) {
 	b := newBox(t)
 	q := Quarantined{Source: slurm, ID: "j1", Reason: "mapping", Raw: []byte("{}")}
 	b.apply(&IngestCommand{Agent: "head1", Epoch: Epoch{1}, From: 1, To: 2, Begin: &Begin{}, Now: t0,
-		Settles: []Settled{{slurm, "j1"}}, Quarantine: []Quarantined{q}})
+		Resolved: []QuarantineKey{{slurm, "j1"}}, Quarantine: []Quarantined{q}})
 	b.view(func(v *View) {
 		if _, ok, err := v.Quarantined(slurm, "j1"); ok || err != nil {
 			t.Error("the settled job is still there", err)
@@ -149,8 +149,8 @@ func TestQuarantinedJobIsReplacedSettledAndDropped(t *testing.T) {
 			t.Error(got, ok, err)
 		}
 	})
-	b.apply(&IngestCommand{Agent: "head1", Epoch: Epoch{1}, From: 4, To: 4, Now: t0, Settles: []Settled{{slurm, "j1"}}})
-	r := b.apply(&QuarantineDropCommand{Keys: []Settled{{slurm, "j1"}, {slurm, "j2"}}}).(DeleteResult)
+	b.apply(&IngestCommand{Agent: "head1", Epoch: Epoch{1}, From: 4, To: 4, Now: t0, Resolved: []QuarantineKey{{slurm, "j1"}}})
+	r := b.apply(&QuarantineDropCommand{Keys: []QuarantineKey{{slurm, "j1"}, {slurm, "j2"}}}).(DeleteResult)
 	if r.Changed != 1 {
 		t.Error(r)
 	}

@@ -66,9 +66,9 @@ type Query struct {
 	// Details leaves out the records whose details are archived.
 	Details bool
 
-	// Lent says that yield keeps nothing of a row: then all of it may be
+	// ReuseRows says that yield keeps nothing of a row: then all of it may be
 	// overwritten by the next, which makes a long answer a third cheaper.
-	Lent bool
+	ReuseRows bool
 
 	Order Order
 	By    string // of ByMeta and ByAmount
@@ -220,7 +220,7 @@ func (q *Query) PositionOf(row *columns.Row) Position {
 
 // Query calls yield with the rows of q in its order. The row belongs to the
 // query and is overwritten by the next one, the slices in it are not, unless
-// q.Lent. Rows with the same meta mostly share its slice. The error
+// q.ReuseRows. Rows with the same meta mostly share its slice. The error
 // is that of yield, of ctx, or of the disk; then the rows so far are not the
 // answer. [ErrQuery] says that q makes no sense.
 func (v *View) Query(ctx context.Context, q Query, yield func(*columns.Row) error) error {
@@ -232,7 +232,7 @@ func (v *View) Query(ctx context.Context, q Query, yield func(*columns.Row) erro
 		return err
 	}
 	if lent.Poisoned {
-		yield = poisonRows(q.Lent, yield)
+		yield = poisonRows(q.ReuseRows, yield)
 	}
 	run := &run{ctx: ctx, view: v, plan: p, yield: yield, left: q.Limit}
 	if q.Limit <= 0 {

@@ -308,8 +308,8 @@ func (r *run) openBlock(h *cursors, z *zone) error {
 	if len(places) == 0 {
 		return nil
 	}
-	if r.plan.Lent {
-		b.Lend()
+	if r.plan.ReuseRows {
+		b.ReuseRows()
 	}
 	h.Push(&cursor{key: places[0].key, n: len(places), keyAt: func(i int) sortKey { return places[i].key },
 		read: func(i int, row *columns.Row) error { return b.ReadRow(row, int(places[i].at)) }})

@@ -18,7 +18,7 @@ type View struct {
 	disk      *disk
 	snap      *pebble.Snapshot
 	memory    *memory
-	anomalies Odd
+	anomalies Anomalies
 	blocks    *blockCache
 	// sources have the quarantined jobs.
 	sources sourceJobs

@@ -31,10 +31,10 @@ func someActions() *apitest.Actions {
 	attempts := []action.Attempt{{Number: 1, Node: "agg2", Fence: 4, Begun: noon, Ended: noon, Outcome: "retry", Message: "first"}, {Number: 2, Node: "agg1", Begun: noon, Ended: noon, Outcome: action.Unknown, Message: "no <answer>"}}
 	return &apitest.Actions{
 		Statuses: []action.Status{
-			{Name: action.Name{Type: "apel", Label: "site"}, Configured: true, Schedule: "@daily", Zone: "Europe/Berlin", RunOn: "head1", Next: noon + 3600e6, Card: action.State{Doubtful: []uint64{3}, Well: noon}, Last: run(3)},
-			{Name: action.Name{Type: "exec", Label: "paused"}, Configured: true, Schedule: "1h", Card: action.State{Paused: mark}},
-			{Name: action.Name{Type: "exec", Label: "disabled"}, Configured: true, Card: action.State{Disabled: mark}},
-			{Name: action.Name{Type: "exec", Label: "failing"}, Configured: true, Schedule: "@change 5m", Card: action.State{Problem: mark}},
+			{Name: action.Name{Type: "apel", Label: "site"}, Configured: true, Schedule: "@daily", Zone: "Europe/Berlin", RunOn: "head1", Next: noon + 3600e6, Stored: action.State{Doubtful: []uint64{3}, LastSuccess: noon}, Last: run(3)},
+			{Name: action.Name{Type: "exec", Label: "paused"}, Configured: true, Schedule: "1h", Stored: action.State{Paused: mark}},
+			{Name: action.Name{Type: "exec", Label: "disabled"}, Configured: true, Stored: action.State{Disabled: mark}},
+			{Name: action.Name{Type: "exec", Label: "failing"}, Configured: true, Schedule: "@change 5m", Stored: action.State{Problem: mark}},
 			{Name: action.Name{Type: "exec", Label: "gone"}},
 		},
 		Runs: []*action.Run{run(3), run(2), run(1)},

@@ -28,7 +28,7 @@ func TestAmounts_Pages_ShowTheDecimalsOfTheCurrency(t *testing.T) {
 		}
 		s.Settings.Money.Lists = []accounting.PriceList{list}
 		s.Keep()
-		s.pages.Book = s.Options.Book
+		s.pages.Derivation = s.Options.Derivation
 		for _, path := range []string{"/ui/usage?window=2026-02&by=group_id&measure=cost", "/ui/reports?report=usage&period=2026-02&by=group_id&measure=cost", "/ui/budgets"} {
 			_, body, _ := s.get(path)
 			for _, text := range want {

@@ -182,12 +182,12 @@ func TestUsage_RunsWhoseGroupChanges_CountOnceInTotals(t *testing.T) {
 	s := newSite(t)
 	s.Post(job("a1", "2026-02-25", "atlas", "alice", 40), job("a2", "2026-02-26", "atlas", "bob", 10))
 	noon := record.FromStd(time.Date(2026, 2, 25, 0, 30, 0, 0, time.UTC))
-	s.Options.Book = func() *usage.Derivation {
+	s.Options.Derivation = func() *usage.Derivation {
 		return &usage.Derivation{Keys: []usage.Key{{Name: "project", From: []string{"group_id"}, Cuts: []record.Time{noon}, Of: func(_ []string, _ []bool, at record.Time) (string, bool) {
 			return map[bool]string{true: "old", false: "new"}[at < noon], true
 		}}}}
 	}
-	s.pages.Book = s.Options.Book
+	s.pages.Derivation = s.Options.Derivation
 	_, body, _ := s.get("/ui/usage?window=2026-02&by=project&measure=records&step=day")
 	row := regexp.MustCompile(`data-name="2026-02-25".*?class="num sum">([^<]*)<`).FindStringSubmatch(body)
 	if row == nil || row[1] != "1" {

@@ -23,8 +23,8 @@ type usagePage struct {
 	Trail []crumb
 	// Chips are the conditions, each with the address without it.
 	Chips []crumb
-	// Settled says that the page chose the window, and why.
-	Settled string
+	// Chosen says that the page chose the window, and why.
+	Chosen  string
 	Nothing *nothing
 	Sheet   *usageSheet
 	From    time.Time
@@ -153,7 +153,7 @@ func (p *Pages) chooseWindow(ctx context.Context, page *usagePage) (*v1.Usage, e
 	}
 	zone := view.Zone(known.Zone)
 	page.Ask = page.Ask.withWindow(clockTime(first, zone), clockTime(last, zone))
-	page.Settled = "Nothing ran in the last 7 days. These are the newest days with records."
+	page.Chosen = "Nothing ran in the last 7 days. These are the newest days with records."
 	return p.askUsage(ctx, page.Ask.usageQuery())
 }
 

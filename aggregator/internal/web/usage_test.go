@@ -324,8 +324,8 @@ func TestWhatHasNoPriceIsSaidBesideTheCost(t *testing.T) {
 	cost := usage.Weight{Name: "cost", Unit: "EUR", Components: []string{"Cores"}, From: []string{"group_id"}, Of: func(_ string, _ record.Kind, v []string, _ []bool, _ record.Time) (int64, bool) {
 		return 10_000_000, v[0] != "cms"
 	}}
-	s.Options.Book = func() *usage.Derivation { return &usage.Derivation{Weights: []usage.Weight{cost}} }
-	s.pages.Book = s.Options.Book
+	s.Options.Derivation = func() *usage.Derivation { return &usage.Derivation{Weights: []usage.Weight{cost}} }
+	s.pages.Derivation = s.Options.Derivation
 	february(s)
 	if code, body, _ := s.get("/ui/usage?window=2026-02&measure=cost&by=group_id"); code != http.StatusOK || !strings.Contains(body, "20 core-hours have no price at their time and are not in cost.") {
 		t.Errorf("%d\n%s", code, body)

@@ -29,7 +29,7 @@ type Reader interface {
 	Read(ctx context.Context, p access.Principal) (*access.View, error)
 }
 
-// Pages are the pages. All fields but Now, Book, Zone, Keys and Framers are required.
+// Pages are the pages. All fields but Now, Derivation, Zone, Keys and Framers are required.
 type Pages struct {
 	Reader Reader
 	// V1 asks /v1 with the rights of the principal in ctx. What a page says that /v1 says
@@ -43,8 +43,8 @@ type Pages struct {
 	Log     *slog.Logger
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
-	// Book has the keys and measures that the configuration adds; nil: none.
-	Book func() *usage.Derivation
+	// Derivation has the keys and measures that the configuration adds; nil: none.
+	Derivation func() *usage.Derivation
 	// Zone is the time zone of the site; nil: UTC.
 	Zone func() *time.Location
 	// Keys are the meta keys of users and groups; nil: the usual ones.
@@ -66,10 +66,10 @@ func (p *Pages) ownKeys() report.Keys {
 
 // derivation is what the configuration adds.
 func (p *Pages) derivation() *usage.Derivation {
-	if p.Book == nil {
+	if p.Derivation == nil {
 		return &usage.Derivation{}
 	}
-	return p.Book()
+	return p.Derivation()
 }
 
 // contentPolicy lets a page load nothing but this server's own style sheet and script, and lets the

@@ -3,5 +3,5 @@
 // still has it, when the scheduler has perhaps forgotten it.
 //
 // An entry is written before the daemon gets its runs, and written again, with a
-// note, once the daemon has them. A [Book] does so for a source that follows its scheduler.
+// note, once the daemon has them. A [Tracker] does so for a source that follows its scheduler.
 package journal

@@ -35,11 +35,11 @@ func Noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 // World is a node of a cluster: a store, what is known beside it, and the interface.
 type World struct {
-	T        testing.TB
-	Store    *store.Store
-	Settings accounting.Settings
-	Books    *accounting.Keeper
-	Usages   *sums.Keeper
+	T          testing.TB
+	Store      *store.Store
+	Settings   accounting.Settings
+	Accounting *accounting.Keeper
+	Usages     *sums.Keeper
 	// Options are those of the interface; a test may change them before it asks.
 	Options api.Options
 	// Facts are what the health of the cluster is judged by.
@@ -67,20 +67,20 @@ func New(t testing.TB) *World {
 	})
 	w := &World{T: t, Store: st, Facts: Trio(), seq: map[string]uint64{}}
 	quiet := slog.New(slog.DiscardHandler)
-	if w.Books, err = accounting.NewKeeper(views{st}, quiet); err != nil {
+	if w.Accounting, err = accounting.NewKeeper(views{st}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	w.Usages = sums.NewKeeper(sums.Options{Views: views{st}}, quiet, nil)
 	reader := access.Reader{Source: w, Usages: w.Usages}
 	w.Options = api.Options{
 		Reader: reader, Usage: reader, Writer: w, Health: w, Version: "1.2.3", Log: quiet, Now: Noon,
-		Who:       func(*http.Request) access.Principal { return access.Daemon() },
-		Book:      w.Books.Book,
-		Directory: func() *accounting.Directory { return w.Books.Now().Directory },
-		Capacity:  w.Books.Capacity,
-		Common:    w.commonMeta,
+		Who:        func(*http.Request) access.Principal { return access.Daemon() },
+		Derivation: w.Accounting.Derivation,
+		Directory:  func() *accounting.Directory { return w.Accounting.Now().Directory },
+		Capacity:   w.Accounting.Capacity,
+		Common:     w.commonMeta,
 		Money: func() api.Money {
-			return api.Money{Prices: w.Books.Now().Prices, Budgets: w.Books.Now().Budgets}
+			return api.Money{Prices: w.Accounting.Now().Prices, Budgets: w.Accounting.Now().Budgets}
 		},
 	}
 	return w
@@ -175,10 +175,10 @@ func (w *World) Keep() {
 	w.T.Helper()
 	once, cancel := context.WithCancel(w.T.Context())
 	cancel() // it looks before it waits
-	if err := errors.Join(w.Books.Set(w.Settings), w.Books.Run(once)); err != nil {
+	if err := errors.Join(w.Accounting.Set(w.Settings), w.Accounting.Run(once)); err != nil {
 		w.T.Fatal(err)
 	}
-	w.Usages.Set(sums.Settings{Classes: w.Books.Now().Directory.Classes()})
+	w.Usages.Set(sums.Settings{Classes: w.Accounting.Now().Directory.Classes()})
 }
 
 // Call implements [v1.Caller] with the rights of the context.

@@ -18,10 +18,10 @@ import (
 // pass is one Collect.
 type pass struct {
 	*Source
-	*journal.Book[*run.Entry] // of pods
-	client                    *kube.Client
-	done                      checkpoint // that is in effect once what was sent is acknowledged
-	start                     checkpoint // with which the pass began
+	*journal.Tracker[*run.Entry] // of pods
+	client                       *kube.Client
+	done                         checkpoint // that is in effect once what was sent is acknowledged
+	start                        checkpoint // with which the pass began
 
 	absent  map[string]bool            // open ones that the last listing lacked
 	present map[string]map[string]bool // pods that the last listing of a scope had
@@ -128,11 +128,11 @@ func (s *Source) beginPass(ctx context.Context, from sdk.Start, client *kube.Cli
 	if err != nil {
 		return nil, err
 	}
-	book, err := journal.OpenBook(ctx, journalForm(), s.dir, s.now(), from.Checkpoint)
+	tracker, err := journal.OpenTracker(ctx, journalForm(), s.dir, s.now(), from.Checkpoint)
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{Source: s, Book: book, client: client, done: done, start: done, absent: map[string]bool{}, present: map[string]map[string]bool{},
+	p := &pass{Source: s, Tracker: tracker, client: client, done: done, start: done, absent: map[string]bool{}, present: map[string]map[string]bool{},
 		alive: map[string]time.Time{}, lost: map[string]bool{}, behind: map[string]uint64{}, refused: map[string]bool{}}
 	p.Way = p.journalWay(out)
 	for _, what := range done.Granted {

@@ -23,7 +23,7 @@ func (s *Source) collectWindow(ctx context.Context, client *kube.Client, w *sdk.
 	if err != nil {
 		return err
 	}
-	p := &pass{Source: s, client: client, Book: new(journal.Book[*run.Entry])}
+	p := &pass{Source: s, client: client, Tracker: new(journal.Tracker[*run.Entry])}
 	r := &recollection{pass: p, window: w, out: out, now: s.now(), journal: known, listed: map[string]bool{}}
 	defer func() { err = errors.Join(err, known.Close()) }()
 	return r.sendWindow(ctx)

@@ -17,9 +17,9 @@ import (
 // pass is one Collect.
 type pass struct {
 	*Source
-	*journal.Book[*run.Entry]            // of allocations
-	done                      checkpoint // that is in effect once what was sent is acknowledged
-	start                     uint64     // the index at which the pass began
+	*journal.Tracker[*run.Entry]            // of allocations
+	done                         checkpoint // that is in effect once what was sent is acknowledged
+	start                        uint64     // the index at which the pass began
 
 	gaps     []sdk.Gap
 	nodes    map[string]nomad.Node
@@ -101,11 +101,11 @@ func (s *Source) beginPass(ctx context.Context, from sdk.Start, out *sdk.Stream)
 	if err != nil {
 		return nil, err
 	}
-	book, err := journal.OpenBook(ctx, journalForm(), s.dir, s.now(), from.Checkpoint)
+	tracker, err := journal.OpenTracker(ctx, journalForm(), s.dir, s.now(), from.Checkpoint)
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{Source: s, Book: book, done: done, start: done.Index, nodes: map[string]nomad.Node{}}
+	p := &pass{Source: s, Tracker: tracker, done: done, start: done.Index, nodes: map[string]nomad.Node{}}
 	p.Way = p.journalWay(out)
 	p.noteDowntime()
 	if from.Rewind > 0 {

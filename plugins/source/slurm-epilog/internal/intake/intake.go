@@ -42,15 +42,15 @@ func New(take func(event.Event) error, log *slog.Logger) *Intake {
 		listeners: map[net.Listener]bool{}, conns: map[net.Conn]bool{}, said: map[string]time.Time{}}
 }
 
-// Door lets connections in, or says why not.
-type Door interface {
+// Admitter lets connections in, or says why not.
+type Admitter interface {
 	// Admit returns the connection to speak on, which may be another one. It ends
 	// before the deadline of conn.
 	Admit(ctx context.Context, conn net.Conn) (net.Conn, error)
 }
 
 // Serve serves a listener, which it closes with itself, until Close.
-func (in *Intake) Serve(l net.Listener, door Door) {
+func (in *Intake) Serve(l net.Listener, door Admitter) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.closed {
@@ -76,7 +76,7 @@ func (in *Intake) Close() {
 	in.serving.Wait()
 }
 
-func (in *Intake) acceptConns(l net.Listener, door Door) {
+func (in *Intake) acceptConns(l net.Listener, door Admitter) {
 	for {
 		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -124,7 +124,7 @@ func (in *Intake) removeConn(conn net.Conn) {
 }
 
 // serveConn admits one connection and answers its lines.
-func (in *Intake) serveConn(raw net.Conn, door Door) {
+func (in *Intake) serveConn(raw net.Conn, door Admitter) {
 	ctx, cancel := context.WithTimeout(context.Background(), idle)
 	defer cancel()
 	_ = raw.SetDeadline(time.Now().Add(idle)) // a connection that is closed says so when it is read

@@ -13,7 +13,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/boltfile"
 )
 
-// Entry is what a Book needs of an entry, a pointer to a type with a [Once].
+// Entry is what a Tracker needs of an entry, a pointer to a type with a [Once].
 type Entry interface {
 	comparable
 	OnceTold() *Once
@@ -31,9 +31,9 @@ type Once struct {
 // OnceTold implements Entry.
 func (o *Once) OnceTold() *Once { return o }
 
-// Book is what one Collect of a source that follows its scheduler knows: entries of which
+// Tracker is what one Collect of a source that follows its scheduler knows: entries of which
 // more is expected, what is remembered of the others, and which of them have news.
-type Book[E Entry] struct {
+type Tracker[E Entry] struct {
 	*Journal[E]
 
 	Open    map[string]E         // of which more is expected, by their keys
@@ -55,7 +55,7 @@ type Settled struct {
 	Ours    bool // the journal has it
 }
 
-// Way is how a source sends what its Book has.
+// Way is how a source sends what its Tracker has.
 type Way[E Entry] struct {
 	Reach *Reach
 	Out   *sdk.Stream
@@ -74,23 +74,23 @@ type Way[E Entry] struct {
 	Sent func(E)
 }
 
-// Timings of a Book.
+// Timings of a Tracker.
 const (
 	lockWait   = 10 * time.Second
 	readWait   = time.Second
 	pruneEvery = time.Hour
 )
 
-// OpenBook opens the journal in dir for a Collect, which begins at that time and with that
+// OpenTracker opens the journal in dir for a Collect, which begins at that time and with that
 // checkpoint. The source sets Way.
-func OpenBook[E Entry](ctx context.Context, f Form[E], dir string, now time.Time, checkpoint []byte) (*Book[E], error) {
+func OpenTracker[E Entry](ctx context.Context, f Form[E], dir string, now time.Time, checkpoint []byte) (*Tracker[E], error) {
 	waiting, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
 	j, err := f.Open(waiting, dir, rand.Text())
 	if err != nil {
 		return nil, err
 	}
-	return &Book[E]{Journal: j, Open: map[string]E{}, Settled: map[string]Settled{}, Seen: map[string]time.Time{}, stands: checkpoint, pruned: now}, nil
+	return &Tracker[E]{Journal: j, Open: map[string]E{}, Settled: map[string]Settled{}, Seen: map[string]time.Time{}, stands: checkpoint, pruned: now}, nil
 }
 
 // ReadOnly opens the journal in dir to read it. It is empty while another process has it open,
@@ -109,10 +109,10 @@ func (f Form[E]) ReadOnly(ctx context.Context, dir string) (*Journal[E], error) 
 }
 
 // Touch notes that an entry has news.
-func (b *Book[E]) Touch(e E) { b.touched = append(b.touched, e) }
+func (b *Tracker[E]) Touch(e E) { b.touched = append(b.touched, e) }
 
 // Touched are the entries that have news, each once.
-func (b *Book[E]) Touched() []E {
+func (b *Tracker[E]) Touched() []E {
 	b.touched = dropDuplicates(b.touched)
 	return b.touched
 }
@@ -128,7 +128,7 @@ func dropDuplicates[E comparable](list []E) []E {
 
 // Restore passes all entries of the journal to take, after what the daemon has been told
 // once was noted, with renew all of them as if it had none of their runs.
-func (b *Book[E]) Restore(renew bool, take func(E)) error {
+func (b *Tracker[E]) Restore(renew bool, take func(E)) error {
 	return b.Each(func(e E) error {
 		if renew {
 			e.Untell()
@@ -142,7 +142,7 @@ func (b *Book[E]) Restore(renew bool, take func(E)) error {
 }
 
 // Entry finds what is known under a key, or begins it. More is expected of it then.
-func (b *Book[E]) Entry(key string) (E, error) {
+func (b *Tracker[E]) Entry(key string) (E, error) {
 	if e, open := b.Open[key]; open {
 		return e, nil
 	}
@@ -163,7 +163,7 @@ func (b *Book[E]) Entry(key string) (E, error) {
 }
 
 // Settle notes that nothing more is expected of an entry that the journal has.
-func (b *Book[E]) Settle(e E, version uint64, changed time.Time) {
+func (b *Tracker[E]) Settle(e E, version uint64, changed time.Time) {
 	key := b.form.Key(e)
 	b.Settled[key] = Settled{Version: version, Changed: changed, Ours: true}
 	delete(b.Open, key)
@@ -171,7 +171,7 @@ func (b *Book[E]) Settle(e E, version uint64, changed time.Time) {
 }
 
 // LastSeen is when an entry was last known to be as it is remembered.
-func (b *Book[E]) LastSeen(key string) time.Time {
+func (b *Tracker[E]) LastSeen(key string) time.Time {
 	seen := b.Seen[key]
 	if look := b.Way.Reach.Look; look.After(seen) {
 		return look
@@ -181,7 +181,7 @@ func (b *Book[E]) LastSeen(key string) time.Time {
 
 // Prune drops settled entries that changed so long ago and that the scheduler does not list
 // any more. It does so once an hour.
-func (b *Book[E]) Prune(now time.Time, remember time.Duration, listed func(key string) bool) error {
+func (b *Tracker[E]) Prune(now time.Time, remember time.Duration, listed func(key string) bool) error {
 	if now.Sub(b.pruned) < pruneEvery {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (b *Book[E]) Prune(now time.Time, remember time.Duration, listed func(key s
 var ErrDaemon = errors.New("send")
 
 // Flush writes what was learned into the journal, sends it, and notes that it was.
-func (b *Book[E]) Flush(ctx context.Context) error {
+func (b *Tracker[E]) Flush(ctx context.Context) error {
 	touched := b.Touched()
 	b.touched = nil
 	var missed Holes
@@ -232,7 +232,7 @@ func (b *Book[E]) Flush(ctx context.Context) error {
 // numberBatch gives the entries of which something is told once the number of the batch that tells
 // it. The checkpoint of that batch has the number too, so that a restart knows whether the
 // daemon has it. It reports whether there are any.
-func (b *Book[E]) numberBatch(touched []E) bool {
+func (b *Tracker[E]) numberBatch(touched []E) bool {
 	next := b.Way.Reach.Batches + 1
 	for _, e := range touched {
 		if e.Untold() {
@@ -245,7 +245,7 @@ func (b *Book[E]) numberBatch(touched []E) bool {
 // saveTouched writes entries into the journal, with those of which the daemon has got more
 // meanwhile. That needs no write of its own: what is not noted is sent once more after a
 // crash.
-func (b *Book[E]) saveTouched(touched []E) error {
+func (b *Tracker[E]) saveTouched(touched []E) error {
 	if b.Way.Empty != nil {
 		touched = slices.DeleteFunc(slices.Clone(touched), b.Way.Empty)
 	}
@@ -257,7 +257,7 @@ func (b *Book[E]) saveTouched(touched []E) error {
 
 const maxNoted = 1000 // entries that wait to be written
 
-func (b *Book[E]) putNoted(more []E) error {
+func (b *Tracker[E]) putNoted(more []E) error {
 	all := dropDuplicates(append(b.noted, more...))
 	b.noted = nil
 	if err := b.Put(all...); err != nil {
@@ -267,7 +267,7 @@ func (b *Book[E]) putNoted(more []E) error {
 }
 
 // sendBatch sends the batch, if there is anything in it or it tells of something once.
-func (b *Book[E]) sendBatch(ctx context.Context, once bool) error {
+func (b *Tracker[E]) sendBatch(ctx context.Context, once bool) error {
 	out := b.Batch
 	b.Batch = sdk.Batch{}
 	if once {
@@ -294,4 +294,4 @@ func (b *Book[E]) sendBatch(ctx context.Context, once bool) error {
 }
 
 // Close writes down what the daemon has, and closes the journal.
-func (b *Book[E]) Close() error { return errors.Join(b.putNoted(nil), b.Journal.Close()) }
+func (b *Tracker[E]) Close() error { return errors.Join(b.putNoted(nil), b.Journal.Close()) }

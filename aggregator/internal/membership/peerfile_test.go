@@ -16,44 +16,44 @@ import (
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
-var goldenPage = bookPage{
-	Node:  "id-a",
-	Oath:  Oath{Held: Promise{Founder: "id-a", Round: 3, Nodes: []Listed{{"a", "id-a", "a:1"}, {"b", "id-b", "b:1"}}}, Rounds: 3},
-	Nodes: []Listed{{"a", "id-a", "a:1"}},
+var goldenPage = peerFileBody{
+	Node:     "id-a",
+	Promises: Promises{Held: Promise{Founder: "id-a", Round: 3, Nodes: []Listed{{"a", "id-a", "a:1"}, {"b", "id-b", "b:1"}}}, Rounds: 3},
+	Nodes:    []Listed{{"a", "id-a", "a:1"}},
 }
 
-const goldenBook = `{"format":1,"crc32c":2472145993,"body":{"node":"id-a","oath":{"held":{"founder":"id-a","round":3,"nodes":[{"name":"a","id":"id-a","addr":"a:1"},{"name":"b","id":"id-b","addr":"b:1"}]},"rounds":3},"nodes":[{"name":"a","id":"id-a","addr":"a:1"}]}}`
+const goldenPeerFile = `{"format":1,"crc32c":2472145993,"body":{"node":"id-a","oath":{"held":{"founder":"id-a","round":3,"nodes":[{"name":"a","id":"id-a","addr":"a:1"},{"name":"b","id":"id-b","addr":"b:1"}]},"rounds":3},"nodes":[{"name":"a","id":"id-a","addr":"a:1"}]}}`
 
 func TestTheFormatOfTheBookStays(t *testing.T) {
-	raw, err := encodeBook(goldenPage)
-	if err != nil || string(raw) != goldenBook {
+	raw, err := encodePeerFile(goldenPage)
+	if err != nil || string(raw) != goldenPeerFile {
 		t.Errorf("%v\n%s", err, raw)
 	}
-	if page, err := decodeBook([]byte(goldenBook)); err != nil || !reflect.DeepEqual(page, goldenPage) {
+	if page, err := decodePeerFile([]byte(goldenPeerFile)); err != nil || !reflect.DeepEqual(page, goldenPage) {
 		t.Errorf("%+v %v", page, err)
 	}
 }
 
 func TestTheBookKeepsPromisesAndNamesOverARestart(t *testing.T) {
 	dir := t.TempDir()
-	b, err := OpenBook(dir, "id-a")
+	b, err := OpenPeerFile(dir, "id-a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Swear(goldenPage.Oath); err != nil {
+	if err := b.SavePromises(goldenPage.Promises); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []Listed{{"b", "id-b", "b:1"}, {"a", "id-a", "a:1"}, {"b", "id-b2", "b:1"}, {"b", "id-b2", "b:1"}} {
-		if err := b.Note(n); err != nil {
+		if err := b.SaveNode(n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	again, err := OpenBook(dir, "id-a")
-	if err != nil || !reflect.DeepEqual(again.Oath(), goldenPage.Oath) || !reflect.DeepEqual(again.Nodes(), []Listed{{"a", "id-a", "a:1"}, {"b", "id-b2", "b:1"}}) {
+	again, err := OpenPeerFile(dir, "id-a")
+	if err != nil || !reflect.DeepEqual(again.Promises(), goldenPage.Promises) || !reflect.DeepEqual(again.Nodes(), []Listed{{"a", "id-a", "a:1"}, {"b", "id-b2", "b:1"}}) {
 		t.Errorf("%+v %v", again, err)
 	}
-	if other, err := OpenBook(dir, "id-x"); err != nil || !other.Oath().Held.None() {
-		t.Errorf("the book of another id: %+v %v", other, err)
+	if other, err := OpenPeerFile(dir, "id-x"); err != nil || !other.Promises().Held.None() {
+		t.Errorf("the file of another id: %+v %v", other, err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 1 {
 		t.Error(left, err)
@@ -61,29 +61,29 @@ func TestTheBookKeepsPromisesAndNamesOverARestart(t *testing.T) {
 }
 
 func TestADamagedBookStopsTheStart(t *testing.T) {
-	for _, raw := range []string{"", "{}", `{"format":2}`, string(bytes.Replace([]byte(goldenBook), []byte(`"round":3`), []byte(`"round":4`), 1)), goldenBook[:80]} {
+	for _, raw := range []string{"", "{}", `{"format":2}`, string(bytes.Replace([]byte(goldenPeerFile), []byte(`"round":3`), []byte(`"round":4`), 1)), goldenPeerFile[:80]} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, bookFile), []byte(raw), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, peerFileName), []byte(raw), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenBook(dir, "id-a"); !errors.Is(err, ErrBook) {
+		if _, err := OpenPeerFile(dir, "id-a"); !errors.Is(err, ErrPeerFile) {
 			t.Errorf("%.30q: %v", raw, err)
 		}
 	}
 }
 
 func FuzzBook(f *testing.F) {
-	f.Add([]byte(goldenBook))
+	f.Add([]byte(goldenPeerFile))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		page, err := decodeBook(raw)
+		page, err := decodePeerFile(raw)
 		if err != nil {
 			return
 		}
-		once, err := encodeBook(page)
+		once, err := encodePeerFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := decodeBook(once); err != nil {
+		if again, err := decodePeerFile(once); err != nil {
 			t.Fatalf("%+v: %v", again, err)
 		}
 	})

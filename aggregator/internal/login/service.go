@@ -40,8 +40,8 @@ type Sessions interface {
 	Bearer(ctx context.Context, text, from string) (*enrol.Bearer, error)
 }
 
-// Door is where people log in. Make one with [New].
-type Door struct {
+// Service is where people log in. Make one with [New].
+type Service struct {
 	conf     func() *access.OIDC
 	sessions Sessions
 	note     Note
@@ -52,13 +52,13 @@ type Door struct {
 // Note takes down that someone logged in or out by a request, for the audit log.
 type Note func(r *http.Request, who, result string)
 
-// New makes a door. conf returns the provider of the configuration; nil: there is none.
-func New(conf func() *access.OIDC, sessions Sessions, note Note, log *slog.Logger) *Door {
-	return &Door{conf: conf, sessions: sessions, note: note, log: log, provider: provider{client: &http.Client{Timeout: patience}}}
+// New makes a service. conf returns the provider of the configuration; nil: there is none.
+func New(conf func() *access.OIDC, sessions Sessions, note Note, log *slog.Logger) *Service {
+	return &Service{conf: conf, sessions: sessions, note: note, log: log, provider: provider{client: &http.Client{Timeout: patience}}}
 }
 
-// Run asks the provider from time to time, until ctx ends, so that [Door.Trouble] knows.
-func (d *Door) Run(ctx context.Context) error {
+// Run asks the provider from time to time, until ctx ends, so that [Service.Trouble] knows.
+func (d *Service) Run(ctx context.Context) error {
 	repeat.Every(ctx, askEvery, func() bool {
 		if conf := d.conf(); conf != nil {
 			_, _ = d.provider.getProvider(ctx, conf, time.Now()) // Trouble says what is wrong
@@ -69,15 +69,15 @@ func (d *Door) Run(ctx context.Context) error {
 }
 
 // Trouble says why the provider cannot be used; nil when all is well. It asks nothing.
-func (d *Door) Trouble() error {
+func (d *Service) Trouble() error {
 	if d.conf() == nil {
 		return nil
 	}
 	return d.provider.troubleOf()
 }
 
-// Routes are the handlers beside [Door.Page], by pattern.
-func (d *Door) Routes() map[string]http.Handler {
+// Routes are the handlers beside [Service.Page], by pattern.
+func (d *Service) Routes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"POST " + Path:              guardAnswers(d.takeToken),
 		"GET " + Path + "/oidc":     guardAnswers(d.beginLogin),
@@ -107,9 +107,9 @@ type page struct {
 }
 
 // Page writes the page to log in.
-func (d *Door) Page(w http.ResponseWriter, r *http.Request) { d.showPage(w, r, http.StatusOK, "") }
+func (d *Service) Page(w http.ResponseWriter, r *http.Request) { d.showPage(w, r, http.StatusOK, "") }
 
-func (d *Door) showPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
+func (d *Service) showPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	p := page{Safe: isSafe(r), To: localPath(r.FormValue("to")), Problem: problem}
 	if conf := d.conf(); conf != nil {
 		p.OIDC, p.Issuer = true, conf.Issuer
@@ -120,7 +120,7 @@ func (d *Door) showPage(w http.ResponseWriter, r *http.Request, status int, prob
 	d.writePage(w, status, pageText, p)
 }
 
-func (d *Door) writePage(w http.ResponseWriter, status int, text string, p page) {
+func (d *Service) writePage(w http.ResponseWriter, status int, text string, p page) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
@@ -144,7 +144,7 @@ func localPath(to string) string {
 }
 
 // beginLogin sends a browser to the provider.
-func (d *Door) beginLogin(w http.ResponseWriter, r *http.Request) {
+func (d *Service) beginLogin(w http.ResponseWriter, r *http.Request) {
 	if !isSafe(r) {
 		d.showPage(w, r, http.StatusForbidden, "Logins are taken over TLS only: use the address of api.tls_listen.")
 		return
@@ -166,7 +166,7 @@ func (d *Door) beginLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 // takeCallback takes a browser that comes back from the provider.
-func (d *Door) takeCallback(w http.ResponseWriter, r *http.Request) {
+func (d *Service) takeCallback(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, (&flow{}).flowCookie(r)) // a login comes back once
 	text, to, who, err := d.readArrival(r)
 	if err != nil {
@@ -179,7 +179,7 @@ func (d *Door) takeCallback(w http.ResponseWriter, r *http.Request) {
 	d.openSession(w, r, text, to)
 }
 
-func (d *Door) readArrival(r *http.Request) (text, to string, who person, err error) {
+func (d *Service) readArrival(r *http.Request) (text, to string, who person, err error) {
 	f, err := readFlow(r)
 	if err != nil {
 		return "", "", who, err
@@ -215,7 +215,7 @@ func briefText(s string) string {
 }
 
 // openSession gives a browser its session. A session that it had ends.
-func (d *Door) openSession(w http.ResponseWriter, r *http.Request, text, to string) {
+func (d *Service) openSession(w http.ResponseWriter, r *http.Request, text, to string) {
 	if old := access.SessionText(r); old != "" {
 		_, _ = d.sessions.End(r.Context(), old) // it ends by itself otherwise
 	}
@@ -224,7 +224,7 @@ func (d *Door) openSession(w http.ResponseWriter, r *http.Request, text, to stri
 }
 
 // takeToken takes a form with a token of the API.
-func (d *Door) takeToken(w http.ResponseWriter, r *http.Request) {
+func (d *Service) takeToken(w http.ResponseWriter, r *http.Request) {
 	if !isSafe(r) {
 		d.showPage(w, r, http.StatusForbidden, "Tokens are taken over TLS only: use the address of api.tls_listen.")
 		return
@@ -268,7 +268,7 @@ var leaveText string
 
 // endSession ends the session of a browser, and lets it go on to the provider to end the
 // session there, where it began there and the provider has an address for that.
-func (d *Door) endSession(w http.ResponseWriter, r *http.Request) {
+func (d *Service) endSession(w http.ResponseWriter, r *http.Request) {
 	way := ""
 	if text := access.SessionText(r); text != "" {
 		var err error
@@ -293,7 +293,7 @@ func (d *Door) endSession(w http.ResponseWriter, r *http.Request) {
 }
 
 // Ask makes the next login ask a provider that did not answer, whenever that was.
-func (d *Door) Ask() {
+func (d *Service) Ask() {
 	d.provider.mu.Lock()
 	defer d.provider.mu.Unlock()
 	d.provider.asked = time.Time{}

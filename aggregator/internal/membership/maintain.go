@@ -16,11 +16,11 @@ const (
 	changeTime = 10 * time.Second
 )
 
-// Tend is what a leader does for its cluster until ctx ends: nodes that its
+// MaintainMembers is what a leader does for its cluster until ctx ends: nodes that its
 // configuration names and that have no cluster are added, the former self of a
 // node that comes back with other data is removed, and addresses follow the
-// configuration. It is a duty of the node: OnLeader(p.Tend).
-func (p *Peer) Tend(ctx context.Context) error {
+// configuration. It is a duty of the node: OnLeader(p.MaintainMembers).
+func (p *Peer) MaintainMembers(ctx context.Context) error {
 	if p.isAlone() {
 		return nil
 	}
@@ -109,10 +109,10 @@ func isPromised(p Promise, id string) bool {
 func (p *Peer) retireFormer(ctx context.Context, n Listed, id string) bool {
 	done := true
 	for _, m := range p.conf.Node.Members() {
-		name, addr := p.book.Configured(p.conf.Peers, m.ID)
+		name, addr := p.file.Configured(p.conf.Peers, m.ID)
 		ok := true
 		switch {
-		case m.ID == id, m.ID == p.me.ID, m.Addr != n.Addr && p.book.NameOf(m.ID) != n.Name:
+		case m.ID == id, m.ID == p.me.ID, m.Addr != n.Addr && p.file.NameOf(m.ID) != n.Name:
 		case name != "" && name != n.Name:
 			ok = p.changeMember(ctx, "a node has another address: "+name, cluster.Server{ID: m.ID, Addr: addr}, p.conf.Node.Readdress)
 		default:
@@ -148,7 +148,7 @@ func (p *Peer) findMember(id string) (cluster.Member, bool) {
 func (p *Peer) rememberNode(n Listed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.book.Note(n); err != nil {
-		p.conf.Log.Warn("the book of peers was not written", "error", err)
+	if err := p.file.SaveNode(n); err != nil {
+		p.conf.Log.Warn("the file of peers was not written", "error", err)
 	}
 }
