@@ -30,7 +30,7 @@ func Actions(a v1.Actions) List {
 		if act.Current != nil {
 			current = idCell(act.Current.Run)
 		}
-		l.addRow(textCell(ActionName(act)), textCell(act.State), textCell(schedule), v1.Words(runner(act.RunOn)), nextRun(act), run, timeCell(planned), textCell(outcome), timeCell(act.LastSuccess),
+		l.addCells(textCell(ActionName(act)), textCell(act.State), textCell(schedule), v1.Words(runner(act.RunOn)), nextRun(act), run, timeCell(planned), textCell(outcome), timeCell(act.LastSuccess),
 			countCell(act.Orders), current, textCell(version))
 		l.Notices = append(l.Notices, actionNotices(act)...)
 		if act.Orders > 0 {
@@ -100,7 +100,7 @@ func ActionRuns(action string, a v1.ActionRuns) List {
 	}}
 	for i := range a.Runs {
 		r := &a.Runs[i]
-		l.addRow(textCell(action), idCell(r.Run), textCell(r.Why), textCell(r.By), textCell(Conditions(r.Arguments)), timeCell(r.Planned), timeCell(r.Ended), countCell(r.Effects), textCell(r.Outcome()), textCell(strings.Join(r.Notes, "; ")),
+		l.addCells(textCell(action), idCell(r.Run), textCell(r.Why), textCell(r.By), textCell(Conditions(r.Arguments)), timeCell(r.Planned), timeCell(r.Ended), countCell(r.Effects), textCell(r.Outcome()), textCell(strings.Join(r.Notes, "; ")),
 			v1.Words(runner(r.RunOn)), textCell(r.Version), countCell(r.Index))
 	}
 	return l
@@ -132,7 +132,7 @@ func Effects(action string, a v1.ActionRunEffects) List {
 		case "skipped", "superseded":
 			do = order("retry")
 		}
-		l.addRow(idCell(e.Effect), textCell(e.Name), textCell(e.Summary), textCell(e.State), textCell(e.By), countCell(e.Tries), timeCell(last.Begun), textCell(last.Node),
+		l.addCells(idCell(e.Effect), textCell(e.Name), textCell(e.Summary), textCell(e.State), textCell(e.By), countCell(e.Tries), timeCell(last.Begun), textCell(last.Node),
 			timeCell(e.NotBefore), textCell(last.Message), textCell(last.Reference), textCell(do), countCell(e.Size))
 	}
 	return l
@@ -147,10 +147,10 @@ func Attempts(a v1.ActionRunEffects) List {
 	for i := range a.Effects {
 		e := &a.Effects[i]
 		if len(e.Attempts) == 0 {
-			l.addRow(idCell(e.Effect), textCell(e.Name), textCell(e.State), v1.Cell{}, v1.Cell{}, v1.Cell{}, v1.Cell{}, v1.Cell{}, v1.Cell{}, textCell(e.Summary), v1.Cell{})
+			l.addCells(idCell(e.Effect), textCell(e.Name), textCell(e.State), v1.Cell{}, v1.Cell{}, v1.Cell{}, v1.Cell{}, v1.Cell{}, v1.Cell{}, textCell(e.Summary), v1.Cell{})
 		}
 		for _, n := range e.Attempts {
-			l.addRow(idCell(e.Effect), textCell(e.Name), textCell(e.State), countCell(n.Number), textCell(n.Node), idCell(n.Fence), timeCell(n.Begun), timeCell(n.Ended), textCell(n.Outcome), textCell(n.Message), textCell(n.Reference))
+			l.addCells(idCell(e.Effect), textCell(e.Name), textCell(e.State), countCell(n.Number), textCell(n.Node), idCell(n.Fence), timeCell(n.Begun), timeCell(n.Ended), textCell(n.Outcome), textCell(n.Message), textCell(n.Reference))
 		}
 	}
 	return l
@@ -161,7 +161,7 @@ func Plan(a v1.ActionPlan) List {
 	l := List{Name: "plan", Title: "Effects of the plan", Empty: "There is nothing to do.", Columns: []Column{idColumn("effect"), textColumn("what").fitted(CutFirst), bytesColumn("payload").fitted(LeaveOut)}}
 	for i := range a.Effects {
 		e := &a.Effects[i]
-		l.addRow(textCell(e.Name), textCell(e.Summary), countCell(e.Size))
+		l.addCells(textCell(e.Name), textCell(e.Summary), countCell(e.Size))
 	}
 	if a.RunOn != "" {
 		l.addNote("The programs would run on the agent %s.", a.RunOn)

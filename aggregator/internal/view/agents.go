@@ -20,10 +20,10 @@ func Agents(a v1.Agents, zone string) List {
 		head := []v1.Cell{textCell(g.Name), textCell(agentPlace(g)), textCell(agentState(g)), timeCell(lastContact(g)), knownCount(g.Behind), countCell(g.Gaps)}
 		for k := range g.Sources {
 			s := &g.Sources[k]
-			l.addRow(append(head[:6:6], textCell(sourceName(s)), textCell(sourceState(g, s)), countCell(s.Counts.Added), countCell(s.Quarantined), countCell(s.Gaps), timeCell(s.CompleteTo))...)
+			l.addCells(append(head[:6:6], textCell(sourceName(s)), textCell(sourceState(g, s)), countCell(s.Counts.Added), countCell(s.Quarantined), countCell(s.Gaps), timeCell(s.CompleteTo))...)
 		}
 		if len(g.Sources) == 0 {
-			l.addRow(append(head[:6:6], v1.Cell{}, v1.Cell{}, v1.Cell{}, v1.Cell{}, countCell(g.Gaps), v1.Cell{})...)
+			l.addCells(append(head[:6:6], v1.Cell{}, v1.Cell{}, v1.Cell{}, v1.Cell{}, countCell(g.Gaps), v1.Cell{})...)
 		}
 		l.addAgentNotes(g, zone)
 	}
@@ -78,7 +78,7 @@ func Sources(a v1.Agents, known *v1.Usage) List {
 		g := &a.Agents[i]
 		state, contact := agentState(g), timeCell(lastContact(g))
 		if len(g.Sources) == 0 {
-			l.addRow(textCell(g.Name), textCell(state), contact, knownCount(g.Behind), v1.Cell{}, v1.Cell{})
+			l.addCells(textCell(g.Name), textCell(state), contact, knownCount(g.Behind), v1.Cell{}, v1.Cell{})
 		}
 		for k := range g.Sources {
 			s := &g.Sources[k]
@@ -90,7 +90,7 @@ func Sources(a v1.Agents, known *v1.Usage) List {
 					states = append(states, "incomplete")
 				}
 			}
-			l.addRow(textCell(name), textCell(worstState(states...)), contact, knownCount(g.Behind), timeCell(s.CompleteTo), missing)
+			l.addCells(textCell(name), textCell(worstState(states...)), contact, knownCount(g.Behind), timeCell(s.CompleteTo), missing)
 		}
 		l.addAgentErrors(g)
 	}
@@ -129,7 +129,7 @@ func IngestResults(a v1.Agents) List {
 		for k := range a.Agents[i].Sources {
 			s := &a.Agents[i].Sources[k]
 			name, n := a.Agents[i].Name+"/"+sourceName(s), &s.Counts
-			l.addRow(textCell(name), countCell(n.Pulled), countCell(n.Added), countCell(n.Merged), countCell(n.Unchanged), countCell(n.Stale), countCell(n.Withdrawn), countCell(n.Deleted), countCell(n.Conflicting), countCell(n.Quarantined))
+			l.addCells(textCell(name), countCell(n.Pulled), countCell(n.Added), countCell(n.Merged), countCell(n.Unchanged), countCell(n.Stale), countCell(n.Withdrawn), countCell(n.Deleted), countCell(n.Conflicting), countCell(n.Quarantined))
 			if !n.Conserved {
 				l.addNote("The figures of %s do not add up, which must never happen: please report it.", name)
 			}

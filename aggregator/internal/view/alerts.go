@@ -27,7 +27,7 @@ func Alerts(a v1.Alerts) List {
 	SortAlerts(sorted)
 	for i := range sorted {
 		e := &sorted[i]
-		l.addRow(textCell(e.State), textCell(e.Severity), textCell(e.Rule), textCell(cmp.Or(e.About, "the cluster")), timeCell(e.Since), textCell(e.What), textCell(e.Do), textCell(e.Runbook), textCell(name(e.Action)))
+		l.addCells(textCell(e.State), textCell(e.Severity), textCell(e.Rule), textCell(cmp.Or(e.About, "the cluster")), timeCell(e.Since), textCell(e.What), textCell(e.Do), textCell(e.Runbook), textCell(name(e.Action)))
 	}
 	for _, r := range a.Receivers {
 		if r.Problem != "" {
@@ -49,7 +49,7 @@ func silences(list []v1.AlertSilence) List {
 	l := List{Name: "silences", Title: "Silences", Columns: []Column{commandColumn("silence"), commandColumn("matchers"), timeColumn("until"), textColumn("by"), textColumn("comment").fitted(CutFirst), textColumn("action").fitted(LeaveOut)}}
 	for i := range list {
 		q := &list[i]
-		l.addRow(textCell(q.ID), textCell(Conditions(q.Match)), timeCell(q.Until), textCell(q.Author), textCell(q.Comment), textCell("alert/"+q.Action))
+		l.addCells(textCell(q.ID), textCell(Conditions(q.Match)), timeCell(q.Until), textCell(q.Author), textCell(q.Comment), textCell("alert/"+q.Action))
 	}
 	return l
 }

@@ -9,7 +9,7 @@ func Archives(a v1.Archives) List {
 	}}
 	for i := range a.Archives {
 		e := &a.Archives[i]
-		l.addRow(textCell(e.Name), textCell(e.State), countCell(e.Count), countCell(e.Removed), textCell(e.Location), textCell(e.Manifest))
+		l.addCells(textCell(e.Name), textCell(e.State), countCell(e.Count), countCell(e.Removed), textCell(e.Location), textCell(e.Manifest))
 	}
 	return l
 }

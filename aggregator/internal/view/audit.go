@@ -9,7 +9,7 @@ func Audit(a v1.Audit) List {
 	}}
 	for i := range a.Entries {
 		e := &a.Entries[i]
-		l.addRow(timeCell(e.Time), textCell(e.Kind), textCell(e.Who), textCell(e.Route), textCell(e.About), textCell(e.Result), textCell(e.From), textCell(e.Node))
+		l.addCells(timeCell(e.Time), textCell(e.Kind), textCell(e.Who), textCell(e.Route), textCell(e.About), textCell(e.Result), textCell(e.From), textCell(e.Node))
 	}
 	return l
 }

@@ -29,7 +29,7 @@ func Budgets(a v1.Budgets, zone string) List {
 		if b.Problem != "" || b.BudgetStanding == nil {
 			row = append(row, make([]v1.Cell, len(l.Columns)-len(row))...)
 			row[len(row)-2] = textCell(b.Problem)
-			l.addRow(row...)
+			l.addCells(row...)
 			continue
 		}
 		pace := v1.Cell{}
@@ -37,7 +37,7 @@ func Budgets(a v1.Budgets, zone string) List {
 			pace = v1.Figure(&b.Pace.PerDay)
 		}
 		outlook := budgetOutlook(b)
-		l.addRow(append(row, v1.Figure(b.Used), v1.Figure(&b.Reserved), v1.Figure(b.Left), v1.Figure(b.Share), pace, v1.Rat(forecastUse(b, a.Now.Time)), exhaustedOn(b, outlook), textCell(outlook), timeCell(b.GoneAt),
+		l.addCells(append(row, v1.Figure(b.Used), v1.Figure(&b.Reserved), v1.Figure(b.Left), v1.Figure(b.Share), pace, v1.Rat(forecastUse(b, a.Now.Time)), exhaustedOn(b, outlook), textCell(outlook), timeCell(b.GoneAt),
 			v1.Words(fmt.Sprint(b.AtLeast)), countCell(b.Running), countCell(b.Unlimited), v1.Cell{}, timeCell(b.KnownFrom))...)
 	}
 	l.Notes = append(BudgetNotes(a.Budgets), CompleteNotes(&a.Complete, zone)...)

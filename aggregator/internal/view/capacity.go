@@ -32,7 +32,7 @@ func Capacity(a v1.Capacity) List {
 			for _, component := range components {
 				row = append(row, v1.Figure(step.Components[component]))
 			}
-			l.addRow(append(row, textCell(source))...)
+			l.addCells(append(row, textCell(source))...)
 		}
 	}
 	for _, c := range a.Clusters {
@@ -115,7 +115,7 @@ func (l *List) addCensusRow(values []string, running, pending int64) {
 	for _, value := range values {
 		row = append(row, textCell(value))
 	}
-	l.addRow(append(row, countCell(running), countCell(pending))...)
+	l.addCells(append(row, countCell(running), countCell(pending))...)
 }
 
 // censusGroup has the jobs that have the same values of keys.

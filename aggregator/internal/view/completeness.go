@@ -44,7 +44,7 @@ func Days(a v1.Completeness, all bool) List {
 			counted, sources[d.Source] = counted+1, true
 		}
 		if all || d.State != "ok" && d.State != "open" && d.State != "unchecked" {
-			l.addRow(textCell(d.Source), textCell(d.Day), textCell(DayState(d.State)), knownCount(d.Runs), countCell(d.Stored), knownCount(d.Filtered), knownCount(d.Quarantined),
+			l.addCells(textCell(d.Source), textCell(d.Day), textCell(DayState(d.State)), knownCount(d.Runs), countCell(d.Stored), knownCount(d.Filtered), knownCount(d.Quarantined),
 				countCell(d.Deleted), countCell(d.Missing), countCell(d.Surplus))
 		}
 	}
@@ -80,7 +80,7 @@ func Stretches(list []v1.Stretch) List {
 		if s.Lost == 0 && s.Shared == 0 {
 			command = ""
 		}
-		l.addRow(textCell(s.Source), textCell(days), countCell(s.Missing), textCell(whatToDo(s)), textCell(command))
+		l.addCells(textCell(s.Source), textCell(days), countCell(s.Missing), textCell(whatToDo(s)), textCell(command))
 	}
 	return l
 }

@@ -7,7 +7,7 @@ func Conflicts(a v1.Conflicts) List {
 	l := List{Name: "conflicts", Title: "Runs whose sources disagree about the start", Empty: "There are no conflicts.", More: a.More, Columns: append([]Column{idColumn("record")}, holdingColumns()...)}
 	for i := range a.Conflicts {
 		for k := range a.Conflicts[i].Holdings {
-			l.addRow(append([]v1.Cell{textCell(a.Conflicts[i].RecordID)}, holdingCells(&a.Conflicts[i].Holdings[k])...)...)
+			l.addCells(append([]v1.Cell{textCell(a.Conflicts[i].RecordID)}, holdingCells(&a.Conflicts[i].Holdings[k])...)...)
 		}
 	}
 	return l
@@ -17,7 +17,7 @@ func Conflicts(a v1.Conflicts) List {
 func Holdings(e v1.Entry) List {
 	l := List{Name: "holdings", Title: "What each origin reports", Columns: holdingColumns()}
 	for i := range e.Holdings {
-		l.addRow(holdingCells(&e.Holdings[i])...)
+		l.addCells(holdingCells(&e.Holdings[i])...)
 	}
 	return l
 }
@@ -55,7 +55,7 @@ func Waiting(a v1.Waiting) List {
 	}}
 	for i := range a.Waiting {
 		h := waitingHolding(&a.Waiting[i])
-		l.addRow(textCell(a.Waiting[i].RecordID), timeCell(h.WaitingStop), textCell(h.Origin), timeCell(h.Observed))
+		l.addCells(textCell(a.Waiting[i].RecordID), timeCell(h.WaitingStop), textCell(h.Origin), timeCell(h.Observed))
 	}
 	return l
 }

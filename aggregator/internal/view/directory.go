@@ -14,7 +14,7 @@ func Projects(a v1.Directory, zone string) List {
 		if p.Exempt {
 			exempt = "yes"
 		}
-		l.addRow(textCell(p.ID), textCell(p.PI), textCell(p.PIName), textCell(v1.JoinList(p.Groups...)), textCell(v1.JoinList(p.Users...)), textCell(exempt), timeCell(p.Since), timeCell(p.Until))
+		l.addCells(textCell(p.ID), textCell(p.PI), textCell(p.PIName), textCell(v1.JoinList(p.Groups...)), textCell(v1.JoinList(p.Users...)), textCell(exempt), timeCell(p.Since), timeCell(p.Until))
 	}
 	l.addNote("As of %s. Other parts: people (%s), classes of hosts (%s), contributions (%s); see bursar directory -h.",
 		zonedInstant(a.At, zone), Count(len(a.People)), Count(len(a.HostClasses)), Count(len(a.Contributions)))
@@ -27,7 +27,7 @@ func People(a v1.Directory) List {
 		textColumn("id").titled("ID"), textColumn("name").fitted(CutFirst), textColumn("email").fitted(LeaveOut), textColumn("groups").fitted(CutFirst), textColumn("project"), textColumn("pi").titled("PI"),
 	}}
 	for _, p := range a.People {
-		l.addRow(textCell(p.ID), textCell(p.Name), textCell(p.Email), textCell(v1.JoinList(p.Groups...)), textCell(p.Project), textCell(p.PI))
+		l.addCells(textCell(p.ID), textCell(p.Name), textCell(p.Email), textCell(v1.JoinList(p.Groups...)), textCell(p.Project), textCell(p.PI))
 	}
 	l.addNote("The project is that of records without a group.")
 	return l
@@ -37,7 +37,7 @@ func People(a v1.Directory) List {
 func HostClasses(a v1.Directory) List {
 	l := List{Name: "host_classes", Title: "Host classes", Empty: "No host classes configured.", Columns: []Column{textColumn("class"), textColumn("pattern").fitted(CutFirst), exactColumn("factor")}}
 	for _, c := range a.HostClasses {
-		l.addRow(textCell(c.ID), textCell(c.Pattern), exactCell(c.SUFactor))
+		l.addCells(textCell(c.ID), textCell(c.Pattern), exactCell(c.SUFactor))
 	}
 	switch units := a.ServiceUnits; {
 	case units == nil:
@@ -58,7 +58,7 @@ func Contributions(a v1.Directory) List {
 	}}
 	for i := range a.Contributions {
 		c := &a.Contributions[i]
-		l.addRow(textCell(c.ID), textCell(c.By), textCell(c.Credit), exactCell(&c.Amount), exactCell(&c.Split), exactCell(&c.SUFactor), exactCell(&c.Units), timeCell(c.From), timeCell(c.To))
+		l.addCells(textCell(c.ID), textCell(c.By), textCell(c.Credit), exactCell(&c.Amount), exactCell(&c.Split), exactCell(&c.SUFactor), exactCell(&c.Units), timeCell(c.From), timeCell(c.To))
 	}
 	return l
 }
@@ -71,7 +71,7 @@ func Unclaimed(a v1.Directory, zone string) List {
 		return l
 	}
 	for _, u := range a.Unclaimed.Lines {
-		l.addRow(textCell(u.Group), textCell(u.User), countCell(u.Records))
+		l.addCells(textCell(u.Group), textCell(u.User), countCell(u.Records))
 	}
 	if a.Unclaimed.More > 0 {
 		l.addNote("There are %s more with fewer records.", Count(a.Unclaimed.More))

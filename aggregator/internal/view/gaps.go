@@ -12,7 +12,7 @@ func Gaps(a v1.Gaps) List {
 		if g.SourceType != "" || g.SourceLabel != "" { // else it is of the whole agent
 			source = g.SourceType + "/" + g.SourceLabel
 		}
-		l.addRow(textCell(g.Agent), textCell(source), timeCell(g.From), timeCell(g.To), timeCell(g.Noticed), textCell(g.Reason))
+		l.addCells(textCell(g.Agent), textCell(source), timeCell(g.From), timeCell(g.To), timeCell(g.Noticed), textCell(g.Reason))
 	}
 	return l
 }

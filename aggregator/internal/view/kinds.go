@@ -8,7 +8,7 @@ func Kinds(a v1.Kinds) List {
 		textColumn("component"), textColumn("stored"), textColumn("becomes"), numberColumn("records"),
 	}}
 	for _, k := range a.Kinds {
-		l.addRow(textCell(k.Component), textCell(k.Stored), textCell(k.Kind), countCell(k.Records))
+		l.addCells(textCell(k.Component), textCell(k.Stored), textCell(k.Kind), countCell(k.Records))
 	}
 	if len(l.Rows) > 0 {
 		l.addNote("%s would be changed.", Plural(a.Records, "record"))

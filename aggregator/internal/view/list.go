@@ -97,8 +97,8 @@ func (c Column) fitted(f Fit) Column {
 	return c
 }
 
-// addRow adds a row, which must have a cell for each column.
-func (l *List) addRow(cells ...v1.Cell) {
+// addCells adds a row, which must have a cell for each column.
+func (l *List) addCells(cells ...v1.Cell) {
 	if len(cells) != len(l.Columns) {
 		panic(fmt.Sprintf("a row of the list %s has %d cells, want %d", l.Name, len(cells), len(l.Columns)))
 	}

@@ -25,7 +25,7 @@ func Nodes(a v1.ClusterNodes) List {
 			clock = fmt.Sprintf("%+.2f s", n.ClockOffsetSeconds)
 		}
 		state, details := nodeState(&n)
-		l.addRow(textCell(n.Name), textCell(state), textCell(details), textCell(n.Address), countCell(n.AppliedIndex), knownCount(n.Behind), textCell(diskState(&n)), textCell(clock), timeCell(n.CertificateUntil), textCell(n.Version), heard)
+		l.addCells(textCell(n.Name), textCell(state), textCell(details), textCell(n.Address), countCell(n.AppliedIndex), knownCount(n.Behind), textCell(diskState(&n)), textCell(clock), timeCell(n.CertificateUntil), textCell(n.Version), heard)
 	}
 	return l
 }
@@ -80,7 +80,7 @@ func ConfigDifferences(a v1.ClusterNodes) List {
 	}}
 	for _, n := range sortNodes(a.Nodes) {
 		if len(n.ConfigDiffers) > 0 {
-			l.addRow(textCell(n.Name), textCell(strings.Join(n.ConfigDiffers, "; ")), textCell("bursar config diff   # on "+n.Name))
+			l.addCells(textCell(n.Name), textCell(strings.Join(n.ConfigDiffers, "; ")), textCell("bursar config diff   # on "+n.Name))
 		}
 	}
 	return l
@@ -106,7 +106,7 @@ func Snapshots(a v1.ClusterNodes) List {
 		if b.Last.IsZero() {
 			size = v1.Cell{}
 		}
-		l.addRow(textCell(n.Name), textCell(state), textCell(b.Error), timeCell(b.Last), size, textCell(Span(time.Duration(b.EverySeconds*float64(time.Second)))), textCell(b.Path))
+		l.addCells(textCell(n.Name), textCell(state), textCell(b.Error), timeCell(b.Last), size, textCell(Span(time.Duration(b.EverySeconds*float64(time.Second)))), textCell(b.Path))
 	}
 	return l
 }
@@ -123,7 +123,7 @@ func Members(a v1.Members) List {
 		return countCell(index)
 	}
 	for _, m := range a.Members {
-		l.addRow(textCell(m.Name), textCell(m.ID), textCell(m.Address), textCell(memberState(m.Leader, m.Voter)), known(m.Applied), known(m.Match), timeCell(m.LastContact), textCell(m.Version))
+		l.addCells(textCell(m.Name), textCell(m.ID), textCell(m.Address), textCell(memberState(m.Leader, m.Voter)), known(m.Applied), known(m.Match), timeCell(m.LastContact), textCell(m.Version))
 		if m.DialledAddress != "" && m.DialledAddress != m.Address {
 			l.addNote("%s: the queried node dials it at %s, which raft.peers of its configuration has", m.Name, m.DialledAddress)
 		}

@@ -14,7 +14,7 @@ func Prices(a v1.Prices) List {
 	}}
 	for i := range a.Prices {
 		p := &a.Prices[i]
-		l.addRow(textCell(p.Component), v1.Figure(&p.Price), textCell(a.Currency), textCell(p.PerText()), v1.Words(cmp.Or(Conditions(p.Match), "all")),
+		l.addCells(textCell(p.Component), v1.Figure(&p.Price), textCell(a.Currency), textCell(p.PerText()), v1.Words(cmp.Or(Conditions(p.Match), "all")),
 			timeCell(p.From), timeCell(p.To), textCell(p.List))
 	}
 	return l

@@ -13,7 +13,7 @@ func Quarantine(a v1.Quarantine) List {
 	}}
 	for i := range a.Quarantine {
 		q := &a.Quarantine[i]
-		l.addRow(textCell(QuarantineKey(q)), textCell(q.Reason), timeCell(q.Last), countCell(q.Count), textCell(q.Message))
+		l.addCells(textCell(QuarantineKey(q)), textCell(q.Reason), timeCell(q.Last), countCell(q.Count), textCell(q.Message))
 	}
 	return l
 }

@@ -23,7 +23,7 @@ func Records(list []v1.FullRecord, group, user string) List {
 		if r.StopTime.IsZero() {
 			runtime = v1.Words("running")
 		}
-		l.addRow(textCell(r.RecordID), metaCell(r, "site_id"), metaCell(r, group), metaCell(r, user), metaCell(r, "job_name", "job"), textCell(componentsText(r.Components)),
+		l.addCells(textCell(r.RecordID), metaCell(r, "site_id"), metaCell(r, group), metaCell(r, user), metaCell(r, "job_name", "job"), textCell(componentsText(r.Components)),
 			timeCell(r.StartTime), timeCell(r.StopTime), runtime, textCell(r.State), textCell(ExitText(r)))
 	}
 	switch {

@@ -11,7 +11,7 @@ import (
 // clock of a zone.
 func RetentionPlan(a v1.RetentionPlan, zone string) List {
 	l := List{Name: "retention", Title: "How long names are kept", Columns: []Column{textColumn("what"), textColumn("value").fitted(CutFirst)}}
-	add := func(what, value string) { l.addRow(v1.Words(what), textCell(value)) }
+	add := func(what, value string) { l.addCells(v1.Words(what), textCell(value)) }
 	add("names", RetentionText(&a.Retention, zone))
 	if drop := a.Retention.Drop; len(drop) > 0 {
 		add("keys that go with them", strings.Join(drop, ", "))

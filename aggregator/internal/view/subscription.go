@@ -12,7 +12,7 @@ func Subscription(a v1.Subscription) List {
 	}}
 	for i := range a.Shares {
 		s := &a.Shares[i]
-		l.addRow(textCell(s.PI), textCell(s.Name), exactCell(&s.Used), exactCell(&s.ExemptUsed), exactCell(s.UsedShare), exactCell(&s.Contributed), exactCell(s.ContributionShare), exactCell(s.Ratio), shareState(s.State))
+		l.addCells(textCell(s.PI), textCell(s.Name), exactCell(&s.Used), exactCell(&s.ExemptUsed), exactCell(s.UsedShare), exactCell(&s.Contributed), exactCell(s.ContributionShare), exactCell(s.Ratio), shareState(s.State))
 	}
 	if len(l.Rows) > 1 {
 		l.Totals = []v1.Cell{v1.Words("Total"), {}, exactCell(&a.Used), {}, {}, exactCell(&a.Contributed), {}, {}, {}}

@@ -16,7 +16,7 @@ func Tokens(a v1.Tokens) List {
 	}}
 	for i := range a.Tokens {
 		t := &a.Tokens[i]
-		l.addRow(textCell(t.ID), textCell(t.Role), textCell(t.Name), textCell(tokenRecords(t)), textCell(t.State), textCell(t.CreatedBy), timeCell(t.Created), timeCell(t.Expires), timeCell(t.Used), textCell(t.UsedBy), textCell(t.UsedFrom))
+		l.addCells(textCell(t.ID), textCell(t.Role), textCell(t.Name), textCell(tokenRecords(t)), textCell(t.State), textCell(t.CreatedBy), timeCell(t.Created), timeCell(t.Expires), timeCell(t.Used), textCell(t.UsedBy), textCell(t.UsedFrom))
 	}
 	return l
 }
