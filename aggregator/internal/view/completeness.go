@@ -50,7 +50,7 @@ func Days(a v1.Completeness, all bool) List {
 	}
 	switch {
 	case len(a.Days) == 0:
-		l.Empty = "No source is known yet."
+		l.Empty = "No source is known yet, or none matches."
 	case counted == 0:
 		l.Empty = "No day was counted: an agent counts a past day two hours after its end, if its source supports it."
 	default:

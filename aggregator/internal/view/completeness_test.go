@@ -47,7 +47,7 @@ func TestDays_WithDifferences_SayWhatToDo(t *testing.T) {
 		t.Errorf("all: %q", all)
 	}
 	for want, days := range map[string][]v1.Day{
-		"No source is known yet.": nil, "No differences in 1 counted day of 1 source.": a.Days[:1],
+		"No source is known yet, or none matches.": nil, "No differences in 1 counted day of 1 source.": a.Days[:1],
 		"No day was counted: an agent counts a past day two hours after its end, if its source supports it.": a.Days[3:],
 	} {
 		if l := view.Days(v1.Completeness{Days: days}, false); l.Empty != want || len(l.Rows)+len(l.Notes) > 0 {
