@@ -23,7 +23,7 @@ type call struct {
 	spec   *Spec
 	world  bool       // programs may be run
 	files  bool       // archives may be changed
-	errand ProgramRun // for which
+	effect ProgramRun // for which
 
 	effects []sdk.Effect
 	size    int
@@ -225,7 +225,7 @@ func (c *call) answerRun(ctx context.Context, q *bursarv1.Ask_Run, out *parts) {
 		out.endParts(errors.New("only Execute and Probe may run programs, and only of an action that says so in its description"), sdk.NotRunKind)
 		return
 	}
-	result, err := c.spec.Programs.Run(ctx, c.errand, p)
+	result, err := c.spec.Programs.Run(ctx, c.effect, p)
 	switch {
 	case err != nil && sdk.NotRun(err):
 		out.endParts(err, sdk.NotRunKind)

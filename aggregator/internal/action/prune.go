@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,36 +42,43 @@ func (r *runner) pruneRuns(ctx context.Context) error {
 // ForgetRuns removes the runs of all actions that were planned before a time, with their effects
 // and payloads, but for those under way: also the last ones, and those of actions that are not
 // configured any more. It returns how many. What an action has stored for its next run stays.
+// [ErrChanged] says that an action went on meanwhile: the rest is removed when it is called again.
 func (m *Manager) ForgetRuns(ctx context.Context, before time.Time) (n int, err error) {
-	list, err := store.With(m.Views, func(view *store.View) ([]Status, error) { return m.List(view) })
+	life := m.Life
+	list, err := store.With(m.Views, func(view *store.View) (list []Status, err error) {
+		if life.Value, _, err = view.Document(life.Space, life.Key); err != nil {
+			return nil, err
+		}
+		return m.List(view)
+	})
 	if err != nil {
 		return 0, err
 	}
-	life := m.Life
-	life.Value, err = store.With(m.Views, func(view *store.View) ([]byte, error) {
-		value, _, err := view.Document(life.Space, life.Key)
-		return value, err
-	})
 	for i := range list {
 		r := &runner{Manager: m, set: Setting{Name: list[i].Name}, life: life}
-		for removed := true; removed && err == nil; {
-			var p *picture
-			if p, err = r.readPicture(); err != nil || p.card.value == nil || p.card.value.Oldest == p.card.value.Current {
-				break
-			}
-			removed, err = r.removeOldest(ctx, p, func(run *Run) bool { return Instant(run.Planned).Before(before) })
-			if removed && err == nil {
-				n++
-			}
-			if errors.Is(err, ErrChanged) { // the action goes on meanwhile
-				removed, err = true, ctx.Err()
-			}
-		}
+		removed, err := r.forgetRuns(ctx, before)
+		n += removed
 		if err != nil {
 			return n, fmt.Errorf("remove old runs of %s: %w", list[i].Name, err)
 		}
 	}
-	return n, err
+	return n, nil
+}
+
+// forgetRuns removes the runs of an action that were planned before a time, up to the one under
+// way.
+func (r *runner) forgetRuns(ctx context.Context, before time.Time) (n int, err error) {
+	for {
+		p, err := r.readPicture()
+		if err != nil || p.card.value == nil || p.card.value.Oldest == p.card.value.Current {
+			return n, err
+		}
+		removed, err := r.removeOldest(ctx, p, func(run *Run) bool { return Instant(run.Planned).Before(before) })
+		if err != nil || !removed {
+			return n, err
+		}
+		n++
+	}
 }
 
 // removeOldest removes the oldest run with all that belongs to it where it is outdated, and

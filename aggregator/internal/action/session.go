@@ -188,7 +188,7 @@ func (s *Session) runEffect(ctx context.Context, a sdk.Attempt, begin func(conte
 	}
 	c := &call{
 		ctx: ctx, stream: st, spec: &s.spec, world: s.about.Commands != "", files: s.about.Archives != "",
-		errand: ProgramRun{Effect: a.Effect.Name, Key: a.Key, Attempt: a.Number, Fence: a.Fence},
+		effect: ProgramRun{Effect: a.Effect.Name, Key: a.Key, Attempt: a.Number, Fence: a.Fence},
 	}
 	_, r, err := c.talkToPlugin(&bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Effect{Effect: first}})
 	switch {

@@ -3,13 +3,13 @@
 // of itself. It speaks the protocol of peer.proto over cluster.Transport.
 //
 //	p, err := membership.New(membership.Config{…})
-//	node.OnLeader(p.MaintainMembers)              // a leader adds, replaces and readdresses nodes
+//	node.OnLeader(p.MaintainMembers)   // a leader adds, replaces and readdresses nodes
 //	err = p.Run(ctx)                   // serves the others, gathers, exchanges facts
 //
 //	p.Write(ctx, command)              // on any node: the leader commits it
 //	p.Linearizable(ctx)                // on any node: what is read afterwards is the newest
 //	p.Within(ctx, age)                 // how old this node's state may be
-//	p.TransferLeadership(ctx)                    // to another leader, and no write fails
+//	p.TransferLeadership(ctx)          // to another leader, and no write fails
 //	p.Answer(topic, fn); p.Ask(ctx, topic, body) // what only the leader knows
 //	p.Roster().All()                   // the facts of all nodes
 //

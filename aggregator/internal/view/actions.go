@@ -12,7 +12,7 @@ func ActionName(a *v1.Action) string { return a.Type + "/" + a.Label }
 
 // Actions lists actions with their last runs, and what is wrong with them.
 func Actions(a v1.Actions) List {
-	l := List{Name: "actions", Title: "Actions, their state and their last runs", Empty: `There are no actions. A block action "TYPE" "LABEL" { … } in aggregator.hcl makes one: alert, priority, apel, report, webhook and exec come with bursar.`, Columns: []Column{
+	l := List{Name: "actions", Title: "Actions, their state and their last runs", Empty: `No actions configured. A block action "TYPE" "LABEL" { … } in aggregator.hcl adds one: alert, priority, apel, report, webhook and exec come with bursar.`, Columns: []Column{
 		textColumn("action"), stateColumn("state"), textColumn("schedule").fitted(LeaveOut), textColumn("runs_on").fitted(LeaveOut), timeColumn("next_run").fitted(LeaveOut),
 		textColumn("run").titled("Last run").fitted(LeaveOut), timeColumn("planned"), stateColumn("outcome").fitted(CutFirst), timeColumn("last_success").fitted(LeaveOut),
 		numberColumn("orders").fitted(FileOnly), textColumn("current_run").fitted(FileOnly), textColumn("plugin_version").fitted(FileOnly),
@@ -108,13 +108,10 @@ func ActionRuns(action string, a v1.ActionRuns) List {
 
 // Effects lists the effects of a run of an action, with their last attempts.
 func Effects(action string, a v1.ActionRunEffects) List {
-	l := List{Name: "effects", Title: fmt.Sprintf("Effects of run %d, with their last attempts", a.Run.Run), Empty: "There was nothing to do.", Columns: []Column{
+	l := List{Name: "effects", Title: fmt.Sprintf("Effects of run %d, with their last attempts", a.Run.Run), Empty: withoutEffects(&a.Run), Columns: []Column{
 		textColumn("effect"), idColumn("name"), textColumn("what"), stateColumn("state"), textColumn("by").fitted(IfAny), numberColumn("tries"), timeColumn("last_attempt"), textColumn("node"),
 		timeColumn("next_attempt").fitted(IfAny), textColumn("message"), textColumn("reference").fitted(IfAny), commandColumn("do").fitted(IfAny), bytesColumn("payload"),
 	}}
-	if a.Run.Effects > 0 {
-		l.Empty = Plural(a.Run.Effects, "effect") + ", shown only to readers of all records."
-	}
 	for i := range a.Effects {
 		e := &a.Effects[i]
 		last, do := v1.ActionAttempt{}, ""
@@ -138,9 +135,17 @@ func Effects(action string, a v1.ActionRunEffects) List {
 	return l
 }
 
+// withoutEffects says why the effects of a run are not listed.
+func withoutEffects(r *v1.ActionRun) string {
+	if r.Effects > 0 {
+		return Plural(r.Effects, "effect") + ", shown only to readers of all records."
+	}
+	return "There was nothing to do."
+}
+
 // Attempts lists the attempts at the effects of a run; an effect that was not tried has a row too.
 func Attempts(a v1.ActionRunEffects) List {
-	l := List{Name: "attempts", Title: fmt.Sprintf("Attempts at the effects of run %d", a.Run.Run), Empty: Effects("", v1.ActionRunEffects{Run: a.Run}).Empty, Notes: a.Run.Notes, Columns: []Column{
+	l := List{Name: "attempts", Title: fmt.Sprintf("Attempts at the effects of run %d", a.Run.Run), Empty: withoutEffects(&a.Run), Notes: a.Run.Notes, Columns: []Column{
 		textColumn("effect"), idColumn("name"), stateColumn("state"), numberColumn("try").fitted(LeaveOut), textColumn("node").fitted(LeaveOut), textColumn("fence").fitted(LeaveOut),
 		timeColumn("begun"), timeColumn("ended").fitted(LeaveOut), stateColumn("outcome").fitted(LeaveOut), textColumn("message").fitted(CutFirst), textColumn("reference").fitted(LeaveOut | IfAny),
 	}}

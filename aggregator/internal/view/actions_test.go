@@ -40,7 +40,7 @@ warn: exec/b has been paused by anna since 2026-03-01 12:00:00: maintenance. [bu
 bad: exec/c has been disabled since 2026-03-01 12:00:00. [bursar actions resume exec/c]
 bad: exec/d has had no plan since 2026-03-01 12:00:00: maintenance. []
 note: exec/a: 1 order is pending`)
-	if l := view.Actions(v1.Actions{}); !strings.HasPrefix(l.Empty, "There are no actions.") {
+	if l := view.Actions(v1.Actions{}); !strings.HasPrefix(l.Empty, "No actions configured.") {
 		t.Error(l.Empty)
 	}
 }

@@ -4,7 +4,7 @@ import v1 "github.com/bursar-accounting/bursar/proto/v1"
 
 // Conflicts lists the runs about whose start sources disagree, a row for what each of them reports.
 func Conflicts(a v1.Conflicts) List {
-	l := List{Name: "conflicts", Title: "Runs whose sources disagree about the start", Empty: "There are no conflicts.", More: a.More, Columns: append([]Column{idColumn("record")}, holdingColumns()...)}
+	l := List{Name: "conflicts", Title: "Runs whose sources disagree about the start", Empty: "No conflicts.", More: a.More, Columns: append([]Column{idColumn("record")}, holdingColumns()...)}
 	for i := range a.Conflicts {
 		for k := range a.Conflicts[i].Holdings {
 			l.addCells(append([]v1.Cell{textCell(a.Conflicts[i].RecordID)}, holdingCells(&a.Conflicts[i].Holdings[k])...)...)

@@ -27,7 +27,7 @@ nemo-1|head3|pushed||2026-03-01T04:00:00Z|2026-03-01T08:00:00Z|waiting for its r
 	e.Holdings = e.Holdings[:1]
 	wantExactList(t, view.Holdings(e), `origin|rank|start|stop|observed|state
 head1/slurm/nemo|scheduler|2026-03-01T01:00:00Z|2026-03-01T02:00:00Z|2026-03-01T09:00:00Z|ended`)
-	wantExactList(t, view.Conflicts(v1.Conflicts{}), "record|origin|rank|start|stop|observed|state\nThere are no conflicts.")
+	wantExactList(t, view.Conflicts(v1.Conflicts{}), "record|origin|rank|start|stop|observed|state\nNo conflicts.")
 }
 
 func TestWaiting_StopOfAnOrigin_IsThatOfTheRow(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 // List is an answer that is a list: a table, the notes below it, and what is said in its place
 // when it has no rows. It is the same for terminals, pages and files; what differs is how they
-// draw a column of a kind, and what they do where there is no room for it.
+// draw a column of a kind, and what they do with it where there is too little room.
 type List struct {
 	// Name is that of the table in a page, Title what the table holds.
 	Name, Title string
@@ -54,7 +54,7 @@ const (
 	KindCommand = "command" // to be typed in a shell
 )
 
-// Fit is what happens to a column where there is no room for all, and to which readers it is
+// Fit is what happens to a column where there is too little room, and to which readers it is
 // shown.
 type Fit uint8
 

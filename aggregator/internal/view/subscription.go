@@ -20,7 +20,7 @@ func Subscription(a v1.Subscription) List {
 	return l
 }
 
-// shareState is the word for how use and contribution compare where there is no ratio of them.
+// shareState is the word for how use and contribution compare without a ratio of them.
 func shareState(state string) v1.Cell {
 	switch state {
 	case "exempt", "over", "under":

@@ -69,7 +69,7 @@ func (s *site) form(p access.Principal, path string, form url.Values, header ...
 
 func TestActionsAreListedWithHowTheyAreAndWhatToDo(t *testing.T) {
 	s := newSite(t)
-	if code, body, _ := s.get("/ui/actions"); code != http.StatusOK || !strings.Contains(body, "There are no actions.") {
+	if code, body, _ := s.get("/ui/actions"); code != http.StatusOK || !strings.Contains(body, "No actions configured.") {
 		t.Errorf("without actions: %d\n%s", code, body)
 	}
 	s.Options.Actions = someActions()
