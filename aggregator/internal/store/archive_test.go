@@ -379,6 +379,7 @@ func TestArchive_Removed_StoreIsSmallerOnTheDisk(t *testing.T) {
 		if err := b.s.Compact(); err != nil {
 			t.Fatal(err)
 		}
+		b.restart() // files that the database dropped are deleted when it has closed
 		return b.s.BytesOnDisk()
 	}
 	full := size()
