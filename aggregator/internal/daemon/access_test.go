@@ -50,7 +50,8 @@ func newGuarded(t *testing.T, rules access.Rules, set ...func(*Settings)) *guard
 	}
 	g.plain, g.tls = "http://"+open[0].Addr().String(), "https://"+open[1].Addr().String()
 	settings := Settings{
-		Name: "agg1", DataDir: t.TempDir(), Plain: open[:1], TLS: open[1:], Keys: g.ca.Keys(identity.Aggregator, "agg1"),
+		Name: "agg1", DataDir: t.TempDir(), MinFree: 1 << 20, // how full the machine's disk is shall not matter
+		Plain: open[:1], TLS: open[1:], Keys: g.ca.Keys(identity.Aggregator, "agg1"),
 		Access: rules, Authority: g.ca.Authority(), Log: slog.New(slog.NewTextHandler(&g.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, s := range set {

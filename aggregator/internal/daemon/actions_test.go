@@ -57,7 +57,7 @@ func acts(t *testing.T, text string, types ...string) daemon.Settings {
 		t.Fatal(err)
 	}
 	return daemon.Settings{
-		Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{listen(t)}, Files: conf.Shared(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Name: "agg1", DataDir: t.TempDir(), MinFree: 1 << 20, Plain: []net.Listener{listen(t)}, Files: conf.Shared(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Actions: daemon.Actions{Local: conf.LocalActions(), Plugins: conf.ActionPlugins(), Dirs: []string{bin}, Dev: true},
 	}
 }

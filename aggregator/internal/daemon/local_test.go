@@ -42,7 +42,7 @@ func newUnguarded(t *testing.T, rules access.Rules) *unguarded {
 			return local.Dial(ctx, path)
 		}},
 	}}
-	o.agg, err = Open(Settings{Name: "agg1", DataDir: t.TempDir(), Local: socket, Plain: []net.Listener{plain}, Access: rules, Log: slog.New(slog.DiscardHandler)})
+	o.agg, err = Open(Settings{Name: "agg1", DataDir: t.TempDir(), MinFree: 1 << 20, Local: socket, Plain: []net.Listener{plain}, Access: rules, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

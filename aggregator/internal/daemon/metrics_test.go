@@ -43,7 +43,7 @@ func nodeMetrics(t *testing.T) (all map[string]exposed, page string) {
 		t.Fatal(err)
 	}
 	a, err := Open(Settings{
-		Access: access.Rules{Plain: identity.Admin}, Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler),
+		Access: access.Rules{Plain: identity.Admin}, Name: "agg1", DataDir: t.TempDir(), MinFree: 1 << 20, Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler),
 		Keys:   identitytest.New(t).Keys(identity.Aggregator, "agg1"),
 		Gauges: api.GaugeOptions{Site: "site_id", Group: "group_id", User: "user_id"},
 	})

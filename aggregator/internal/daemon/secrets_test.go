@@ -128,7 +128,7 @@ func configured(t *testing.T, text string, rules access.Rules) *guarded {
 	}
 	g.tls = "https://" + l.Addr().String()
 	g.agg, err = Open(Settings{
-		Name: "agg1", DataDir: t.TempDir(), TLS: []net.Listener{l}, Keys: g.ca.Keys(identity.Aggregator, "agg1"),
+		Name: "agg1", DataDir: t.TempDir(), MinFree: 1 << 20, TLS: []net.Listener{l}, Keys: g.ca.Keys(identity.Aggregator, "agg1"),
 		Files: conf.Shared(), Access: rules, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ func TestAggregator_Stopped_Answers503(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Open(Settings{Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{l}, Access: access.Rules{Plain: identity.Admin}, Log: slog.New(slog.DiscardHandler)})
+	a, err := Open(Settings{Name: "agg1", DataDir: t.TempDir(), MinFree: 1 << 20, Plain: []net.Listener{l}, Access: access.Rules{Plain: identity.Admin}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
