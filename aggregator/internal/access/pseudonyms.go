@@ -13,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -209,7 +210,7 @@ func (p *Pseudonyms) maskDerivation(d *usage.Derivation) *usage.Derivation {
 // Usage answers a question by what follows from meta keys, as the principal sees it. ask is
 // [Reader.Usage] for the principal. The error wraps [ErrNames] where the question is about keys
 // that the principal does not see.
-func (v *View) Usage(ctx context.Context, d *usage.Derivation, ask usage.AskFunc, q usage.Query) (*usage.Result, error) {
+func (v *View) Usage(ctx context.Context, d *usage.Derivation, ask sums.AskFunc, q sums.Query) (*sums.Answer, error) {
 	keys := slices.Clone(q.By)
 	for _, f := range q.Having {
 		keys = append(keys, f.Key)

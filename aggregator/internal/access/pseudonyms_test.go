@@ -203,13 +203,13 @@ func TestPseudonyms_Usage_FollowsFromNamesAndShowsNone(t *testing.T) {
 		}}},
 	}
 	for _, by := range []string{"user", "pi"} {
-		ask := func(_ context.Context, q sums.Question) (*sums.Answer, error) {
+		ask := func(_ context.Context, q sums.Query) (*sums.Answer, error) {
 			if !slices.Equal(q.By, []string{"user"}) {
 				t.Errorf("asked by %v", q.By)
 			}
 			return &sums.Answer{Edges: q.Edges, By: q.By, Groups: groups, Components: []sums.Component{{Name: "Cores", Kind: record.Rate, Used: make([]sums.Sum, 3)}}}, nil
 		}
-		q := usage.Query{Question: sums.Question{Edges: []record.Time{0, record.Hour}, By: []string{by}, Components: []string{"Cores"}}, Weights: []string{"cost"}}
+		q := sums.Query{Edges: []record.Time{0, record.Hour}, By: []string{by}, Components: []string{"Cores"}, Weights: []string{"cost"}}
 		got, err := seen.Usage(t.Context(), d, ask, q)
 		if err != nil || len(got.Groups) != 3 {
 			t.Fatal(got, err)
@@ -229,7 +229,7 @@ func TestPseudonyms_Usage_FollowsFromNamesAndShowsNone(t *testing.T) {
 	if priced == 0 {
 		t.Error("no price is of alice")
 	}
-	if _, err := seen.Usage(t.Context(), d, nil, usage.Query{Question: sums.Question{By: []string{"job_name"}}}); !errors.Is(err, access.ErrNames) {
+	if _, err := seen.Usage(t.Context(), d, nil, sums.Query{By: []string{"job_name"}}); !errors.Is(err, access.ErrNames) {
 		t.Error(err)
 	}
 }

@@ -33,7 +33,7 @@ type Source interface {
 
 // Usages adds up what was used, by the present state of the store.
 type Usages interface {
-	Answer(ctx context.Context, q sums.Question) (*sums.Answer, error)
+	Answer(ctx context.Context, q sums.Query) (*sums.Answer, error)
 }
 
 // Reader gives pictures of the store for principals.
@@ -62,7 +62,7 @@ func (r Reader) pseudonymsOf(ctx context.Context, view *store.View, p Principal)
 // Usage answers a question of the records that p may see, as they are now or later.
 // q.Where.Allowed does not count. Where p sees pseudonyms, tests of q are of these, but groups
 // have names still, from which others follow: only [View.Usage] shows them.
-func (r Reader) Usage(ctx context.Context, p Principal, q sums.Question) (*sums.Answer, error) {
+func (r Reader) Usage(ctx context.Context, p Principal, q sums.Query) (*sums.Answer, error) {
 	if !p.May(identity.Read) {
 		return nil, ErrDenied
 	}

@@ -25,7 +25,7 @@ func Billionths(n *big.Int) Amount {
 	return Amount{new(big.Int).Mul(n, big.NewInt(grainsOfBillionth))}
 }
 
-// AmountOf returns a sum of a usage.Value, which is in grains.
+// AmountOf returns a sum of a sums.Worth, which is in grains.
 func AmountOf(s sums.Sum) Amount { return Amount{s.Big()} }
 
 // AmountOfHours returns a sum of amount × microseconds in hours.

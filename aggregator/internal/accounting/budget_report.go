@@ -18,7 +18,7 @@ import (
 // UsageReader is where a report finds what was used and what runs.
 type UsageReader struct {
 	// Ask answers a question of all records.
-	Ask func(context.Context, usage.Query) (*usage.Result, error)
+	Ask sums.AskFunc
 	// Derivation is what Ask derives by; nil derives nothing.
 	Derivation *usage.Derivation
 	// Running calls yield with every run that goes on, and up to when its source is
@@ -128,7 +128,7 @@ func (r *reporter) addStatement(b *Budget, word string) error {
 		}
 	}
 	if b.Unit == KWh || b.Unit == CO2Unit {
-		s.Energy = &usage.EnergyBasis{}
+		s.Energy = &sums.EnergyBasis{}
 	}
 	r.list = append(r.list, s)
 	return nil
@@ -215,7 +215,7 @@ func (p *page) fillUsage(ctx context.Context) error {
 // queryBuckets asks what was used in buckets, and hands out the figures of each group that has
 // budgets.
 func (p *page) queryBuckets(ctx context.Context, edges []record.Time, each func([]*Statement, *cells)) error {
-	q := usage.Query{Question: sums.Question{Edges: edges, By: p.keys, Now: p.now, Components: []string{p.component}}}
+	q := sums.Query{Edges: edges, By: p.keys, Now: p.now, Components: []string{p.component}}
 	if p.weight != "" {
 		w, _ := p.books.Derivation.Weight(p.weight) // addStatement has found it
 		q.Weights, q.Components, q.Bases = []string{p.weight}, w.Components, w.Energy != nil
@@ -238,7 +238,7 @@ func (p *page) queryBuckets(ctx context.Context, edges []record.Time, each func(
 type cells struct {
 	*page
 
-	answer *usage.Result
+	answer *sums.Answer
 	at     int
 }
 

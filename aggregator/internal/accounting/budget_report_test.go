@@ -262,7 +262,7 @@ func TestErrorsOfQuestionsAreThoseOfTheReport(t *testing.T) {
 	if _, _, err := b.Report(t.Context(), books, StatementRequest{Now: at}); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	books.Ask = func(context.Context, usage.Query) (*usage.Result, error) { return nil, broken }
+	books.Ask = func(context.Context, sums.Query) (*sums.Answer, error) { return nil, broken }
 	if _, _, err := b.Report(t.Context(), books, StatementRequest{Now: at}); !errors.Is(err, broken) || !strings.Contains(err.Error(), GroupKey) {
 		t.Error(err)
 	}
@@ -302,10 +302,10 @@ func TestBudget_InKWh_CountsEnergyAndForecastsIt(t *testing.T) {
 		job(t, "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z", 1, GroupKey, "early", "host", "n1"), // before the factors
 	})
 	book := &usage.Derivation{Weights: weights}
-	rows := func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }
+	rows := func(ctx context.Context, q sums.Query) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }
 	reader := UsageReader{
 		Derivation: book,
-		Ask:        func(ctx context.Context, q usage.Query) (*usage.Result, error) { return book.Answer(ctx, rows, q) },
+		Ask:        func(ctx context.Context, q sums.Query) (*sums.Answer, error) { return book.Answer(ctx, rows, q) },
 		Running:    func(context.Context, func(*record.Record, record.Time) error) error { return nil },
 	}
 	list, _, err := budgets.Report(t.Context(), reader, StatementRequest{Now: moment(t, "2026-03-11T00:00:00Z")})
@@ -349,8 +349,8 @@ func TestBudget_RunningWithoutKnownEnergy_SaysThatMoreMayBeUsed(t *testing.T) {
 		k := keep(t, nil)
 		reader := UsageReader{
 			Derivation: set.Derivation,
-			Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
-				return set.Derivation.Answer(ctx, func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }, q)
+			Ask: func(ctx context.Context, q sums.Query) (*sums.Answer, error) {
+				return set.Derivation.Answer(ctx, func(ctx context.Context, q sums.Query) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }, q)
 			},
 			Running: func(_ context.Context, yield func(*record.Record, record.Time) error) error {
 				r := job(t, "2026-03-11T00:00:00Z", "", 2, GroupKey, "g", "host", c.host, LimitKey, "36000")

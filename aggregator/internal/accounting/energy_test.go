@@ -47,17 +47,17 @@ func keep(t interface {
 }
 
 // ask returns the energy measures by user in buckets.
-func (k kept) ask(t interface{ Fatal(...any) }, s *EnergySettings, edges []record.Time, now record.Time, by ...string) *usage.Result {
+func (k kept) ask(t interface{ Fatal(...any) }, s *EnergySettings, edges []record.Time, now record.Time, by ...string) *sums.Answer {
 	weights, err := s.Weights()
 	if err != nil {
 		t.Fatal(err)
 	}
 	book := &usage.Derivation{Weights: weights}
-	q := usage.Query{Question: sums.Question{Edges: edges, By: by, Now: now, Components: []string{}}}
+	q := sums.Query{Edges: edges, By: by, Now: now, Components: []string{}}
 	for _, w := range weights {
 		q.Weights = append(q.Weights, w.Name)
 	}
-	a, err := book.Answer(context.Background(), func(ctx context.Context, q sums.Question) (*sums.Answer, error) {
+	a, err := book.Answer(context.Background(), func(ctx context.Context, q sums.Query) (*sums.Answer, error) {
 		return sums.Rows(ctx, k, q)
 	}, q)
 	if err != nil {
@@ -214,8 +214,8 @@ func TestEnergy_Priced_CostsWhatItIsWorth(t *testing.T) {
 		job(t, "2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", 2, "user", "bob", "host", "x1"),
 		job(t, "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z", 1, "user", "carol", "host", "n1"),
 	})
-	a, err := set.Derivation.Answer(t.Context(), func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) },
-		usage.Query{Question: sums.Question{Edges: []record.Time{0, moment(t, "2026-03-02T00:00:00Z")}, By: []string{"user"}, Now: record.MaxTime, Components: []string{}}, Weights: []string{Cost}})
+	a, err := set.Derivation.Answer(t.Context(), func(ctx context.Context, q sums.Query) (*sums.Answer, error) { return sums.Rows(ctx, k, q) },
+		sums.Query{Edges: []record.Time{0, moment(t, "2026-03-02T00:00:00Z")}, By: []string{"user"}, Now: record.MaxTime, Components: []string{}, Weights: []string{Cost}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -487,8 +487,8 @@ func TestEnergy_UnknownFigures_AreNullAndNeverZero(t *testing.T) {
 	for _, w := range weights {
 		r.Weights = append(r.Weights, w.Name)
 	}
-	table, err := usage.MakeTable(context.Background(), func(ctx context.Context, q usage.Query) (*usage.Result, error) {
-		return book.Answer(ctx, func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }, q)
+	table, err := usage.MakeTable(context.Background(), func(ctx context.Context, q sums.Query) (*sums.Answer, error) {
+		return book.Answer(ctx, func(ctx context.Context, q sums.Query) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }, q)
 	}, r)
 	if err != nil {
 		t.Fatal(err)
@@ -565,12 +565,12 @@ func TestEnergy_Defaults_AreNamedWithTheirEnergy(t *testing.T) {
 		"co2_embodied":    "0 0 0 0 0",
 	} {
 		book := &usage.Derivation{Weights: weights}
-		q := usage.Query{Question: sums.Question{Edges: []record.Time{at(0), at(11), at(14)}, Components: []string{}}, Weights: []string{measure}, Bases: true}
-		a, err := book.Answer(context.Background(), func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }, q)
+		q := sums.Query{Edges: []record.Time{at(0), at(11), at(14)}, Components: []string{}, Weights: []string{measure}, Bases: true}
+		a, err := book.Answer(context.Background(), func(ctx context.Context, q sums.Query) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }, q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var cells usage.EnergyBasis
+		var cells sums.EnergyBasis
 		for i := range a.Bases {
 			cells.Add(&a.Bases[i])
 		}

@@ -167,8 +167,8 @@ func newKatana(t *testing.T) *katana {
 func (k *katana) make(r usage.Request) *page {
 	k.t.Helper()
 	r.Capacity, r.Weights, r.Now = k.caps, []string{"su"}, record.MaxTime
-	ask := func(ctx context.Context, q usage.Query) (*usage.Result, error) {
-		return k.book.Answer(ctx, func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k.box, q) }, q)
+	ask := func(ctx context.Context, q sums.Query) (*sums.Answer, error) {
+		return k.book.Answer(ctx, func(ctx context.Context, q sums.Query) (*sums.Answer, error) { return sums.Rows(ctx, k.box, q) }, q)
 	}
 	s, err := usage.MakeTable(k.t.Context(), ask, r)
 	if err != nil {
@@ -268,7 +268,7 @@ func TestTheWholeIsAllThatWasUsedOfAllThatWasThere(t *testing.T) {
 	groups.By = nil
 	others.Top, others.Order = 1, "su"
 	users.By = []string{"user_id"}
-	science.Having = []usage.Filter{{Key: "cluster", Values: []string{"science"}}}
+	science.Having = []sums.Filter{{Key: "cluster", Values: []string{"science"}}}
 	for name, r := range map[string]usage.Request{"by cluster": r, "by day": days, "all": groups, "with others": others, "by user": users, "of the group": science} {
 		if got := ratio(k.make(r)); math.Abs(got-whole) > 1e-8 {
 			t.Errorf("%s: %g, want %g", name, got, whole)

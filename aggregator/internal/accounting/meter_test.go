@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -55,7 +54,7 @@ func slowMeter(list []Meter, from, to record.Time) *big.Rat {
 	return sum
 }
 
-func valueNamed(t interface{ Fatalf(string, ...any) }, a *usage.Result, name string) *usage.Value {
+func valueNamed(t interface{ Fatalf(string, ...any) }, a *sums.Answer, name string) *sums.Worth {
 	for i := range a.Worths {
 		if a.Worths[i].Name == name {
 			return &a.Worths[i]
@@ -65,7 +64,7 @@ func valueNamed(t interface{ Fatalf(string, ...any) }, a *usage.Result, name str
 	return nil
 }
 
-func isNull(v *usage.Value, b int) bool { return v.Sum[b].IsZero() && !v.Beside[b].IsZero() }
+func isNull(v *sums.Worth, b int) bool { return v.Sum[b].IsZero() && !v.Beside[b].IsZero() }
 
 // What the jobs have and the idle part are the meter, to the last unit of 10^-12 J, in every
 // bucket that the meter has all of.
@@ -164,7 +163,7 @@ func TestMeter_BaseLoadOfANode_IsSharedByRequestAndTheRestIsIdle(t *testing.T) {
 	// Half busy on 4 of 10 cores: (80 × 4/10 + 4 × 6) Wh × 1.2 = 67.2 Wh = 241 920 J.
 	// Without load on 3 of 10: 80 × 3/10 Wh × 1.2 = 28.8 Wh = 103 680 J.
 	records := []record.Record{run("alice", 4, 4*3600), run("bob", 3, 0)}
-	joules := func(a *usage.Result, name string) (list []string) {
+	joules := func(a *sums.Answer, name string) (list []string) {
 		for _, sum := range valueNamed(t, a, name).Sum {
 			list = append(list, new(big.Rat).SetFrac(sum.Big(), big.NewInt(1e12)).RatString())
 		}

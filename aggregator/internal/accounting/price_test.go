@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -137,7 +136,7 @@ func TestAPriceThatChangesInTheMiddleOfAJobCountsFromThenOn(t *testing.T) {
 func cost(t interface {
 	Fatal(...any)
 }, w *world, p *Prices, edges ...record.Time) (out []Amount) {
-	a, err := w.books(p).Ask(nil, usage.Query{Weights: []string{Cost}, Question: sums.Question{Edges: edges, Now: record.MaxTime}}) //nolint:staticcheck // the world needs none
+	a, err := w.books(p).Ask(nil, sums.Query{Weights: []string{Cost}, Edges: edges, Now: record.MaxTime}) //nolint:staticcheck // the world needs none
 	if err != nil {
 		t.Fatal(err)
 	}

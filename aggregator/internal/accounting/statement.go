@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -39,11 +38,11 @@ type Statement struct {
 	// Unpriced is what was used in the period and is not in Used, since it has no price.
 	Unpriced []Unpriced
 	// Energy is what Used rests on; nil where the unit is neither of energy nor of CO2.
-	Energy *usage.EnergyBasis
+	Energy *sums.EnergyBasis
 	// Problem says why there are no figures; "" when there are.
 	Problem string
 
-	// apart is the part of Used that [usage.Value.Apart] has.
+	// apart is the part of Used that [sums.Worth.Apart] has.
 	apart Amount
 }
 

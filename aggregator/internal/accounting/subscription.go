@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -72,22 +71,20 @@ type Share struct {
 	Ratio *big.Rat
 }
 
-// UsageFunc answers questions, see [usage.Derivation].
-type UsageFunc func(context.Context, usage.Query) (*usage.Result, error)
-
 // Subscription compares usage with contributions in the window of a question, of
 // which Edges, Where, Credit and Now count.
-func (d *Directory) Subscription(ctx context.Context, ask UsageFunc, q sums.Question) (*Subscription, error) {
+func (d *Directory) Subscription(ctx context.Context, ask sums.AskFunc, q sums.Query) (*Subscription, error) {
 	w, ok := d.Units()
 	if !ok {
-		return nil, fmt.Errorf("%w: %w", sums.ErrQuestion, ErrNoUnits)
+		return nil, fmt.Errorf("%w: %w", sums.ErrQuery, ErrNoUnits)
 	}
 	s := &Subscription{From: q.Edges[0], To: q.Edges[len(q.Edges)-1], Unit: w.Unit, Used: new(big.Rat), Contributed: new(big.Rat), Unclaimed: new(big.Rat), Lacking: map[string]*big.Rat{}}
 	q.Edges, q.Components, q.Unscored = []record.Time{s.From, s.To}, w.Components, w.Components
 	if len(d.projects) > 0 {
 		q.By = []string{PIKey, ExemptKey}
 	}
-	a, err := ask(ctx, usage.Query{Question: q, Weights: []string{ServiceUnitMeasure}})
+	q.Weights = []string{ServiceUnitMeasure}
+	a, err := ask(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +93,7 @@ func (d *Directory) Subscription(ctx context.Context, ask UsageFunc, q sums.Ques
 	return s, nil
 }
 
-func (d *Directory) fillSubscription(s *Subscription, a *usage.Result) {
+func (d *Directory) fillSubscription(s *Subscription, a *sums.Answer) {
 	shares := d.sharesIn(s.From, s.To)
 	for g := range a.Groups {
 		used := unitsOfSum(a.Worths[0].Sum[g])
@@ -133,7 +130,7 @@ func (d *Directory) fillSubscription(s *Subscription, a *usage.Result) {
 	slices.SortStableFunc(s.Shares, func(a, b Share) int { return cmp.Or(b.Used.Cmp(a.Used), b.Contributed.Cmp(a.Contributed)) })
 }
 
-// unitsOfSum is a figure of [usage.Value.Sum] in the unit.
+// unitsOfSum is a figure of [sums.Worth.Sum] in the unit.
 func unitsOfSum(sum sums.Sum) *big.Rat {
 	const whole = 3_600_000_000_000_000_000
 	return new(big.Rat).SetFrac(sum.Big(), big.NewInt(whole))

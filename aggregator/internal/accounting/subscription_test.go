@@ -146,7 +146,7 @@ func site(t *testing.T, early bool) DirectorySettings {
 }
 
 // book answers questions about the cell as the daemon does.
-func (c cell) ask(t *testing.T, d *Directory) UsageFunc {
+func (c cell) ask(t *testing.T, d *Directory) sums.AskFunc {
 	t.Helper()
 	keeper := sums.NewKeeper(sums.Options{Views: c}, slog.New(slog.DiscardHandler), nil)
 	keeper.Set(sums.Settings{Classes: d.Classes()})
@@ -162,14 +162,14 @@ func (c cell) ask(t *testing.T, d *Directory) UsageFunc {
 	b := &usage.Derivation{Keys: d.Keys()}
 	w, _ := d.Units()
 	b.Weights = append(b.Weights, w)
-	return func(ctx context.Context, q usage.Query) (*usage.Result, error) {
+	return func(ctx context.Context, q sums.Query) (*sums.Answer, error) {
 		return b.Answer(ctx, keeper.Answer, q)
 	}
 }
 
 // month is October 2012, all of a job charged to its end.
-func month(t *testing.T) sums.Question {
-	return sums.Question{Edges: []record.Time{day(t, "2012-10-01"), day(t, "2012-11-01")}, Credit: sums.AtStop, Now: day(t, "2013-01-01")}
+func month(t *testing.T) sums.Query {
+	return sums.Query{Edges: []record.Time{day(t, "2012-10-01"), day(t, "2012-11-01")}, Credit: sums.AtStop, Now: day(t, "2013-01-01")}
 }
 
 // same compares a figure with one that was rounded to some digits.
@@ -282,7 +282,8 @@ func TestServiceUnitsByProjectGroupAndOwnerAreThoseOfClusterAccountant(t *testin
 	for by, table := range map[string]map[string]float64{"project": want.Oct.Projects, "group_id": want.Oct.Groups, "user_id": want.Oct.Owners} {
 		q := month(t)
 		q.By = []string{by}
-		a, err := ask(t.Context(), usage.Query{Question: q, Weights: []string{ServiceUnitMeasure}})
+		q.Weights = []string{ServiceUnitMeasure}
+		a, err := ask(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ func (w *world) end(r *record.Record, now record.Time) record.Time {
 	return now
 }
 
-func (w *world) ask(_ context.Context, q sums.Question) (*sums.Answer, error) {
+func (w *world) ask(_ context.Context, q sums.Query) (*sums.Answer, error) {
 	w.asked++
 	a := &sums.Answer{Edges: q.Edges, By: q.By}
 	buckets := len(q.Edges) - 1
@@ -94,7 +94,7 @@ func (w *world) books(p *Prices, keys ...usage.Key) UsageReader {
 	}
 	return UsageReader{
 		Derivation: book,
-		Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
+		Ask: func(ctx context.Context, q sums.Query) (*sums.Answer, error) {
 			return book.Answer(ctx, w.ask, q)
 		},
 		Running: func(_ context.Context, yield func(*record.Record, record.Time) error) error {

@@ -49,7 +49,7 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 		return newRefusal(http.StatusBadRequest, "at: %v", err)
 	case errors.Is(err, accounting.ErrBudget):
 		return newRefusal(http.StatusNotFound, "%v; the budgets are %s", err, quoteWords(has.Budgets.Names()))
-	case errors.Is(err, sums.ErrQuestion):
+	case errors.Is(err, sums.ErrQuery):
 		return newRefusal(http.StatusBadRequest, "%v", err)
 	case err != nil:
 		return err
@@ -107,8 +107,8 @@ func (m Money) Report(ctx context.Context, view *access.View, usages Usage, deri
 	return m.Budgets.Report(ctx, accounting.UsageReader{
 		Derivation: derivation, Value: m.Value,
 		KnownFrom: func(zone *time.Location) record.Time { return knownSpan(&reach, zone, ask.Now).From },
-		Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
-			return derivation.Answer(ctx, func(ctx context.Context, q sums.Question) (*sums.Answer, error) {
+		Ask: func(ctx context.Context, q sums.Query) (*sums.Answer, error) {
+			return derivation.Answer(ctx, func(ctx context.Context, q sums.Query) (*sums.Answer, error) {
 				return usages.Usage(ctx, view.Principal(), q)
 			}, q)
 		},
@@ -187,7 +187,7 @@ func budgetStandingJSON(s *accounting.Statement) *v1.BudgetStanding {
 }
 
 // energyJSON is what energy or CO2 rests on, in kWh; nil of nil.
-func energyJSON(b *usage.EnergyBasis) *v1.UsageEnergy {
+func energyJSON(b *sums.EnergyBasis) *v1.UsageEnergy {
 	if b == nil {
 		return nil
 	}

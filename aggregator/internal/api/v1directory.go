@@ -10,7 +10,6 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -128,13 +127,13 @@ func (s *Server) unclaimedUsage(ctx context.Context, view *access.View, d *accou
 	from := max(at-unclaimedDays*record.Day, record.MinTime)
 	out := &v1.Unclaimed{From: v1.Stamp(from), To: v1.Stamp(at), Lines: []v1.UnclaimedUsage{}}
 	set := d.Settings()
-	a, err := s.usageOf(view)(ctx, usage.Query{Question: sums.Question{
+	a, err := s.usageOf(view)(ctx, sums.Query{
 		Edges: []record.Time{from, max(at, from+1)}, By: []string{set.GroupKey, set.UserKey}, Counts: true, Components: []string{}, Now: s.currentTime(),
 		Keep: func(values []string, _ []bool) bool {
 			_, claimed := d.Project(values[1], values[0], at)
 			return !claimed
 		},
-	}})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -158,12 +157,12 @@ func (s *Server) unclaimedUsage(ctx context.Context, view *access.View, d *accou
 
 // usageOf returns a function that answers questions as the principal of the view sees the
 // answers.
-func (s *Server) usageOf(view *access.View) usage.QueryFunc {
-	return func(ctx context.Context, q usage.Query) (*usage.Result, error) {
+func (s *Server) usageOf(view *access.View) sums.AskFunc {
+	return func(ctx context.Context, q sums.Query) (*sums.Answer, error) {
 		if s.opt.Usage == nil {
 			return nil, newRefusal(http.StatusNotImplemented, "this server does not add up usage")
 		}
-		return view.Usage(ctx, s.derivation(), func(ctx context.Context, q sums.Question) (*sums.Answer, error) {
+		return view.Usage(ctx, s.derivation(), func(ctx context.Context, q sums.Query) (*sums.Answer, error) {
 			return s.opt.Usage.Usage(ctx, view.Principal(), q)
 		}, q)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -70,7 +71,7 @@ type zonedWindow struct {
 
 // parseDistributions reads the window, the filters of /v1/records, and conditions on the
 // first values of meta keys.
-func (s *Server) parseDistributions(rawQuery string, now record.Time) (q store.Query, in zonedWindow, having []usage.Filter, err error) {
+func (s *Server) parseDistributions(rawQuery string, now record.Time) (q store.Query, in zonedWindow, having []sums.Filter, err error) {
 	fields, filters, err := splitUsage(rawQuery)
 	if err != nil {
 		return q, in, nil, newRefusal(http.StatusBadRequest, "%v", err)
@@ -122,7 +123,7 @@ func isCondition(field string) bool {
 
 // firstValues reports whether the first value of each key is one of those that are wanted;
 // "" is none.
-func firstValues(having []usage.Filter, r *record.Record) bool {
+func firstValues(having []sums.Filter, r *record.Record) bool {
 	for _, f := range having {
 		first := ""
 		if values, _ := r.Values(f.Key); len(values) > 0 {

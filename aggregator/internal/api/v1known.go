@@ -7,6 +7,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -16,9 +17,9 @@ import (
 // and from when the sources say that they have all runs. Where a source does not say it, it
 // is the day of the first run that ended, or its start on the day before: a run may have begun
 // long before, but others of that time are missing.
-func knownSpan(reach *access.Reach, zone *time.Location, now record.Time) usage.Span {
+func knownSpan(reach *access.Reach, zone *time.Location, now record.Time) sums.Span {
 	if reach.Start == record.None {
-		return usage.Span{From: now, To: now}
+		return sums.Span{From: now, To: now}
 	}
 	begin := reach.CompleteFrom
 	if reach.FirstStop != record.None { // what is there counts, whatever a new agent says
@@ -28,12 +29,12 @@ func knownSpan(reach *access.Reach, zone *time.Location, now record.Time) usage.
 		}
 		begin = min(begin, day)
 	}
-	return usage.Span{From: min(max(reach.Start, begin), now), To: now}
+	return sums.Span{From: min(max(reach.Start, begin), now), To: now}
 }
 
 // sourceBegins returns from when on each source has all runs. Of a source that does not say it,
 // that is when the records of all are known.
-func (s *Server) sourceBegins(view *access.View, reach *access.Reach, known usage.Span) (list []usage.SourceBegin) {
+func (s *Server) sourceBegins(view *access.View, reach *access.Reach, known sums.Span) (list []usage.SourceBegin) {
 	var common map[record.Origin]record.Meta
 	if s.opt.Common != nil && len(reach.Sources) > 1 {
 		common = s.opt.Common()

@@ -15,7 +15,6 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -47,11 +46,11 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 	if err != nil {
 		return err
 	}
-	sub, err := d.Subscription(r.Context(), func(ctx context.Context, q usage.Query) (*usage.Result, error) {
+	sub, err := d.Subscription(r.Context(), func(ctx context.Context, q sums.Query) (*sums.Answer, error) {
 		q.Having = having
 		return s.usageOf(view)(ctx, q)
 	}, q)
-	if errors.Is(err, sums.ErrQuestion) {
+	if errors.Is(err, sums.ErrQuery) {
 		return newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	if err != nil {
@@ -78,7 +77,7 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 }
 
 // subscriptionWindow reads the time of a query; without one it is this month.
-func (s *Server) subscriptionWindow(w queryWords, now record.Time) (q sums.Question, zone *time.Location, err error) {
+func (s *Server) subscriptionWindow(w queryWords, now record.Time) (q sums.Query, zone *time.Location, err error) {
 	if zone, err = s.parseZone(w["zone"]); err != nil {
 		return q, nil, newRefusal(http.StatusBadRequest, "%v", err)
 	}
@@ -89,7 +88,7 @@ func (s *Server) subscriptionWindow(w queryWords, now record.Time) (q sums.Quest
 	if err != nil {
 		return q, nil, err
 	}
-	q = sums.Question{Edges: []record.Time{window.From, window.To}, Now: now}
+	q = sums.Query{Edges: []record.Time{window.From, window.To}, Now: now}
 	switch w["credit"] {
 	case "", "spread":
 	case "stop":

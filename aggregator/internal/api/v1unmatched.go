@@ -13,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -32,13 +33,13 @@ type unmatched struct {
 
 	view       *access.View
 	derivation *usage.Derivation
-	ask        usage.QueryFunc // nil: filters have no derived keys
+	ask        sums.AskFunc // nil: filters have no derived keys
 }
 
 // checkFilters refuses an empty answer when no record that the principal sees ever had a key
 // or a value that a filter names, and says which ones are near. Where there is no
 // record at all nothing can be said of names.
-func (u *unmatched) checkFilters(ctx context.Context, where *store.Query, having []usage.Filter) error {
+func (u *unmatched) checkFilters(ctx context.Context, where *store.Query, having []sums.Filter) error {
 	tests := where.Meta
 	if len(tests)+len(where.Amounts)+len(having) == 0 {
 		return nil
@@ -48,10 +49,10 @@ func (u *unmatched) checkFilters(ctx context.Context, where *store.Query, having
 	}
 	for i := range tests {
 		for _, v := range tests[i].Contains {
-			having = append(having, usage.Filter{Key: tests[i].Key, Values: []string{v}})
+			having = append(having, sums.Filter{Key: tests[i].Key, Values: []string{v}})
 		}
 		if tests[i].Any != nil {
-			having = append(having, usage.Filter{Key: tests[i].Key, Values: tests[i].Any})
+			having = append(having, sums.Filter{Key: tests[i].Key, Values: tests[i].Any})
 		}
 	}
 	for _, f := range having {
@@ -68,7 +69,7 @@ func (u *unmatched) checkFilters(ctx context.Context, where *store.Query, having
 }
 
 // checkFilter refuses a filter that no record can pass.
-func (u *unmatched) checkFilter(ctx context.Context, f usage.Filter) error {
+func (u *unmatched) checkFilter(ctx context.Context, f sums.Filter) error {
 	if slices.ContainsFunc(u.derivation.Keys, func(k usage.Key) bool { return k.Name == f.Key }) {
 		return u.checkDerived(ctx, f)
 	}
@@ -146,7 +147,7 @@ func anyAmount(name string) store.AmountTest {
 
 // checkDerived refuses a value that neither a record nor the directory has. Who sees some of
 // the records only is told of those alone.
-func (u *unmatched) checkDerived(ctx context.Context, f usage.Filter) error {
+func (u *unmatched) checkDerived(ctx context.Context, f sums.Filter) error {
 	if u.ask == nil || f.Key == clusterKey || slices.Contains(f.Values, "") { // unknown clusters are refused before
 		return nil
 	}
@@ -181,7 +182,7 @@ func (u *unmatched) checkDerived(ctx context.Context, f usage.Filter) error {
 
 const clusterKey = "cluster"
 
-func noValue(f usage.Filter, names []string) error {
+func noValue(f sums.Filter, names []string) error {
 	var values []string
 	for _, v := range f.Values {
 		values = append(values, strconv.Quote(v))

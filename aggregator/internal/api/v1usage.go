@@ -21,7 +21,7 @@ import (
 // Usage answers questions about what was used.
 type Usage interface {
 	// Usage answers of the records that p may see, as they are now or later.
-	Usage(ctx context.Context, p access.Principal, q sums.Question) (*sums.Answer, error)
+	Usage(ctx context.Context, p access.Principal, q sums.Query) (*sums.Answer, error)
 }
 
 // v1Usage is GET /v1/usage.
@@ -93,7 +93,7 @@ func usageError(ctx context.Context, view *access.View, derivation *usage.Deriva
 	if unknown, ok := errors.AsType[*usage.UnknownMeasureError](err); ok {
 		return unknownMeasure(ctx, view, derivation, unknown)
 	}
-	if errors.Is(err, usage.ErrRequest) || errors.Is(err, sums.ErrQuestion) {
+	if errors.Is(err, usage.ErrRequest) || errors.Is(err, sums.ErrQuery) {
 		return newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	return err

@@ -126,17 +126,17 @@ func (u usageWords) addCondition(key, rawValue string) error {
 }
 
 // conditions are the conditions on keys, sorted by key.
-func (u usageWords) conditions() (list []usage.Filter) {
+func (u usageWords) conditions() (list []sums.Filter) {
 	for _, field := range slices.Sorted(maps.Keys(u)) {
 		if key, is := strings.CutPrefix(field, whereKey); is {
-			list = append(list, usage.Filter{Key: key, Values: u[field]})
+			list = append(list, sums.Filter{Key: key, Values: u[field]})
 		}
 	}
 	return list
 }
 
 // splitConditions takes the conditions on keys out of a query.
-func splitConditions(query string) (having []usage.Filter, rest string, err error) {
+func splitConditions(query string) (having []sums.Filter, rest string, err error) {
 	words := usageWords{}
 	var others []string
 	for pair := range strings.SplitSeq(query, "&") {

@@ -12,7 +12,7 @@ import (
 // accumulator puts an answer together. Everything in it is whole numbers, so that the
 // order in which things are added does not matter.
 type accumulator struct {
-	q       *Question
+	q       *Query
 	buckets int
 	groups  *keys
 	ends    map[record.Origin]record.Time // up to when sources are complete
@@ -107,7 +107,7 @@ type person struct {
 	name string
 }
 
-func newAccumulator(q *Question, v *store.View) (*accumulator, error) {
+func newAccumulator(q *Query, v *store.View) (*accumulator, error) {
 	t := emptyAccumulator(q)
 	t.groups, t.ends = keysOfRows(q.By, q.classes), map[record.Origin]record.Time{}
 	t.groups.keep = q.Keep
@@ -127,7 +127,7 @@ func newAccumulator(q *Question, v *store.View) (*accumulator, error) {
 }
 
 // emptyAccumulator has no groups.
-func emptyAccumulator(q *Question) *accumulator {
+func emptyAccumulator(q *Query) *accumulator {
 	return &accumulator{
 		q: q, buckets: len(q.Edges) - 1,
 		columnOf: map[columnName]*column{}, targets: map[string]*target{}, ofLayouts: map[*layout]uint64{}, people: map[person]uint64{},
@@ -307,7 +307,7 @@ type piece struct {
 func (p *piece) hasInstant(at record.Time) bool { return p.from <= at && at < p.to }
 
 // bucketPieces are the whole buckets.
-func (q *Question) bucketPieces() []piece {
+func (q *Query) bucketPieces() []piece {
 	list := make([]piece, len(q.Edges)-1)
 	for i := range list {
 		list[i] = piece{from: q.Edges[i], to: q.Edges[i+1], bucket: i, first: true}

@@ -102,7 +102,7 @@ func TestTheWorldOfAI4IsCountedAsItWas(t *testing.T) {
 			x := newIndex(t, Options{Views: b, Life: life}, dims)
 			got := map[string]string{}
 			for _, by := range [][]string{{"namespace", "job"}, {"namespace"}} {
-				a, err := x.Answer(context.Background(), Question{Edges: edges, By: by, Now: instant(t, "2025-03-05T00:00:00Z")})
+				a, err := x.Answer(context.Background(), Query{Edges: edges, By: by, Now: instant(t, "2025-03-05T00:00:00Z")})
 				if err != nil {
 					t.Fatal(err)
 				}

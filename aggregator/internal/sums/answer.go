@@ -11,17 +11,17 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// ErrQuestion is wrapped when a question makes no sense.
-var ErrQuestion = errors.New("invalid usage query")
+// ErrQuery is wrapped when a question makes no sense.
+var ErrQuery = errors.New("invalid usage query")
 
 // ErrTooMany says that there are more cells than the question allows. It wraps
-// [ErrQuestion].
-var ErrTooMany = fmt.Errorf("%w: there are too many groups", ErrQuestion)
+// [ErrQuery].
+var ErrTooMany = fmt.Errorf("%w: there are too many groups", ErrQuery)
 
 // Answer answers a question of the present state of the store. The error wraps
-// [ErrQuestion], or is that of ctx or of the disk.
-func (x *Index) Answer(ctx context.Context, q Question) (*Answer, error) {
-	if err := q.checkEdges(); err != nil {
+// [ErrQuery], or is that of ctx or of the disk.
+func (x *Index) Answer(ctx context.Context, q Query) (*Answer, error) {
+	if err := q.checkQuery(); err != nil {
 		return nil, err
 	}
 	if err := leaseBase(ctx); err != nil {
@@ -46,7 +46,7 @@ func (x *Index) Answer(ctx context.Context, q Question) (*Answer, error) {
 }
 
 // answerLocked answers while it has the lock, so that no one else moves the index.
-func (x *Index) answerLocked(ctx context.Context, q *Question) (*Answer, error) {
+func (x *Index) answerLocked(ctx context.Context, q *Query) (*Answer, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	v, err := x.Views.View()
@@ -61,7 +61,7 @@ func (x *Index) answerLocked(ctx context.Context, q *Question) (*Answer, error) 
 	return a, errors.Join(err, v.Close())
 }
 
-func (x *Index) answerLockedView(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
+func (x *Index) answerLockedView(ctx context.Context, v *store.View, q *Query) (*Answer, error) {
 	t, away, err := x.sumInMemory(ctx, v, q)
 	if err == nil {
 		err = asDamaged(away.addMonths(ctx, t))
@@ -72,21 +72,26 @@ func (x *Index) answerLockedView(ctx context.Context, v *store.View, q *Question
 	return t.finishAnswer(v)
 }
 
-func (q *Question) checkEdges() error {
+// checkQuery returns an error when the query makes no sense, or is about keys and weights that
+// are in no record.
+func (q *Query) checkQuery() error {
+	if len(q.Weights) > 0 || len(q.Having) > 0 {
+		return fmt.Errorf("%w: records have no weights and no derived keys", ErrQuery)
+	}
 	if len(q.Edges) < 2 {
-		return fmt.Errorf("%w: no bucket", ErrQuestion)
+		return fmt.Errorf("%w: no bucket", ErrQuery)
 	}
 	for i := range q.Edges[1:] {
 		if q.Edges[i+1] <= q.Edges[i] {
-			return fmt.Errorf("%w: bucket %d ends before it begins", ErrQuestion, i)
+			return fmt.Errorf("%w: bucket %d ends before it begins", ErrQuery, i)
 		}
 	}
 	return nil
 }
 
 // Rows answers a question without an index, from the rows of the store.
-func Rows(ctx context.Context, views Views, q Question) (*Answer, error) {
-	if err := q.checkEdges(); err != nil {
+func Rows(ctx context.Context, views Views, q Query) (*Answer, error) {
+	if err := q.checkQuery(); err != nil {
 		return nil, err
 	}
 	if err := leaseBase(ctx); err != nil {
@@ -104,7 +109,7 @@ func Rows(ctx context.Context, views Views, q Question) (*Answer, error) {
 	return a, errors.Join(err, v.Close())
 }
 
-func sumRows(ctx context.Context, v *store.View, q *Question) (*accumulator, error) {
+func sumRows(ctx context.Context, v *store.View, q *Query) (*accumulator, error) {
 	t, err := newAccumulator(q, v)
 	if err != nil {
 		return nil, err
@@ -115,7 +120,7 @@ func sumRows(ctx context.Context, v *store.View, q *Question) (*accumulator, err
 
 // answerView is nil when the index has moved on since the view, or its files have. The index
 // may move while files are read.
-func (x *Index) answerView(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
+func (x *Index) answerView(ctx context.Context, v *store.View, q *Query) (*Answer, error) {
 	t, away, err := x.sumAtView(ctx, v, q)
 	if t == nil || err != nil {
 		return nil, err
@@ -130,7 +135,7 @@ func (x *Index) answerView(ctx context.Context, v *store.View, q *Question) (*An
 }
 
 // sumAtView is sumInMemory, or nil when the index is not at the view.
-func (x *Index) sumAtView(ctx context.Context, v *store.View, q *Question) (*accumulator, *diskQuery, error) {
+func (x *Index) sumAtView(ctx context.Context, v *store.View, q *Query) (*accumulator, *diskQuery, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if x.seq != v.Seq() {
@@ -141,7 +146,7 @@ func (x *Index) sumAtView(ctx context.Context, v *store.View, q *Question) (*acc
 
 // sumInMemory adds up what the index has in memory at a view, and what rows must be read
 // for, while the index does not move. The rest is on disk.
-func (x *Index) sumInMemory(ctx context.Context, v *store.View, q *Question) (*accumulator, *diskQuery, error) {
+func (x *Index) sumInMemory(ctx context.Context, v *store.View, q *Query) (*accumulator, *diskQuery, error) {
 	edges, can := x.edgePieces(q)
 	if !can {
 		t, err := sumRows(ctx, v, q)
@@ -169,7 +174,7 @@ func (t *accumulator) finishAnswer(v *store.View) (*Answer, error) {
 		return nil, err
 	}
 	if t.tooMuch {
-		return nil, fmt.Errorf("%w: energy is more than can be added up", ErrQuestion)
+		return nil, fmt.Errorf("%w: energy is more than can be added up", ErrQuery)
 	}
 	a := t.buildAnswer()
 	a.Way, a.Seq = t.way, v.Seq()
@@ -192,7 +197,7 @@ func (t *accumulator) checkLimits() error {
 
 // edgePieces returns the pieces at the edges that the index does not have because they are
 // no whole days; false when it does not have the other sums that the question asks for.
-func (x *Index) edgePieces(q *Question) (edges []piece, can bool) {
+func (x *Index) edgePieces(q *Query) (edges []piece, can bool) {
 	if q.ofRows() || !x.hasKeys(q) {
 		return nil, false
 	}
@@ -220,7 +225,7 @@ func (x *Index) edgePieces(q *Question) (edges []piece, can bool) {
 }
 
 // wholeDays are the days that lie in the window: from first, included, to end.
-func (g *grid) wholeDays(q *Question) (first, end day) {
+func (g *grid) wholeDays(q *Query) (first, end day) {
 	first = g.dayOf(q.Edges[0])
 	if g.dayStart(first) != q.Edges[0] {
 		first++
@@ -229,8 +234,8 @@ func (g *grid) wholeDays(q *Question) (first, end day) {
 }
 
 // canAnswer reports whether the index has the sums of the whole days of the question.
-func (x *Index) canAnswer(q *Question) bool {
-	if q.checkEdges() != nil {
+func (x *Index) canAnswer(q *Query) bool {
+	if q.checkQuery() != nil {
 		return false
 	}
 	x.mu.RLock()
@@ -241,7 +246,7 @@ func (x *Index) canAnswer(q *Question) bool {
 
 // hasKeys reports whether the dimensions have all keys of the question, and no record
 // has more than one value for one of them.
-func (x *Index) hasKeys(q *Question) bool {
+func (x *Index) hasKeys(q *Query) bool {
 	names := slices.Clone(q.By)
 	if q.People != "" {
 		names = append(names, q.People)

@@ -60,7 +60,7 @@ func (b *box) crash(x *Index) {
 // rows give.
 func (b *box) compare(x *Index) {
 	b.t.Helper()
-	q := Question{Counts: b.rng.IntN(4) > 0, Levels: b.rng.IntN(2) == 0, Now: t0 + b.span, CPU: "TotalCPU", Cores: "Cores"}
+	q := Query{Counts: b.rng.IntN(4) > 0, Levels: b.rng.IntN(2) == 0, Now: t0 + b.span, CPU: "TotalCPU", Cores: "Cores"}
 	if b.rng.IntN(2) == 0 {
 		q.By = []string{"site"}
 	}
@@ -188,7 +188,7 @@ func TestDaysOnDisk_FilesReplacedWhileAsked_AnswersStayRight(t *testing.T) {
 	if len(x.away) < 5 {
 		t.Fatalf("%d months are on disk alone", len(x.away))
 	}
-	var asked []Question
+	var asked []Query
 	var want []map[string]string
 	for range 30 {
 		q := b.question(x.grid)
@@ -228,8 +228,8 @@ func TestDaysOnDisk_FilesReplacedWhileAsked_AnswersStayRight(t *testing.T) {
 }
 
 // nearlyAll asks for all days of a wide box, and needs most of its months.
-func nearlyAll(g *grid) Question {
-	q := Question{By: []string{"site"}, Counts: true, Now: t0, CPU: "TotalCPU", Cores: "Cores"}
+func nearlyAll(g *grid) Query {
+	q := Query{By: []string{"site"}, Counts: true, Now: t0, CPU: "TotalCPU", Cores: "Cores"}
 	for d := g.dayOf(t0); len(q.Edges) < 400; d++ {
 		q.Edges = append(q.Edges, g.dayStart(d))
 	}

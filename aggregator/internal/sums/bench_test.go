@@ -94,20 +94,20 @@ func BenchmarkUsage(b *testing.B) {
 	energy := &EnergyModel{Measured: "Energy", Components: []string{"Cores"}, Class: func([]string, []bool) *EnergyClass { return class }}
 	for _, ask := range []struct {
 		name string
-		q    Question
+		q    Query
 	}{
-		{"energy and CO2 of a year by user", Question{Edges: []record.Time{year[0], year[365]}, By: []string{"user_id"}, Energy: energy}},
-		{"energy and CO2 of a month by user", Question{Edges: []record.Time{year[150], year[180]}, By: []string{"user_id"}, Energy: energy}},
-		{"year by user and day", Question{Edges: year, By: []string{"user_id"}, Components: []string{"Cores"}, Unscored: []string{"Cores"}}},
-		{"year by user and day, counts", Question{Edges: year, By: []string{"user_id"}, Components: []string{"Cores"}, Counts: true}},
-		{"any window by group", Question{Edges: odd, By: []string{"group_id"}, Counts: true}},
-		{"month by user", Question{Edges: []record.Time{year[0], year[31]}, By: []string{"user_id"}, Counts: true}},
-		{"year by partition, scanned", Question{Edges: []record.Time{year[0], year[365]}, By: []string{"partition"}, Counts: true}},
+		{"energy and CO2 of a year by user", Query{Edges: []record.Time{year[0], year[365]}, By: []string{"user_id"}, Energy: energy}},
+		{"energy and CO2 of a month by user", Query{Edges: []record.Time{year[150], year[180]}, By: []string{"user_id"}, Energy: energy}},
+		{"year by user and day", Query{Edges: year, By: []string{"user_id"}, Components: []string{"Cores"}, Unscored: []string{"Cores"}}},
+		{"year by user and day, counts", Query{Edges: year, By: []string{"user_id"}, Components: []string{"Cores"}, Counts: true}},
+		{"any window by group", Query{Edges: odd, By: []string{"group_id"}, Counts: true}},
+		{"month by user", Query{Edges: []record.Time{year[0], year[31]}, By: []string{"user_id"}, Counts: true}},
+		{"year by partition, scanned", Query{Edges: []record.Time{year[0], year[365]}, By: []string{"partition"}, Counts: true}},
 	} {
 		for _, from := range []struct {
 			name   string
-			answer func(context.Context, Question) (*Answer, error)
-		}{{"memory", x.Answer}, {"disk", small.Answer}, {"rows", func(ctx context.Context, q Question) (*Answer, error) { return Rows(ctx, s, q) }}} {
+			answer func(context.Context, Query) (*Answer, error)
+		}{{"memory", x.Answer}, {"disk", small.Answer}, {"rows", func(ctx context.Context, q Query) (*Answer, error) { return Rows(ctx, s, q) }}} {
 			b.Run(ask.name+"/"+from.name, func(b *testing.B) {
 				var took []time.Duration
 				for b.Loop() {

@@ -27,7 +27,7 @@ func wingOf(g Group) string {
 	return "west"
 }
 
-func (b *box) answer(q Question, ask func(Question) (*Answer, error)) *Answer {
+func (b *box) answer(q Query, ask func(Query) (*Answer, error)) *Answer {
 	b.t.Helper()
 	a, err := ask(q)
 	if err != nil {
@@ -76,9 +76,9 @@ func TestAClassIsAKeyOfTheIndexAndOfTheRows(t *testing.T) {
 			q.Where = store.Query{}
 		}
 		q.By, q.People, q.Credit, q.Keep, q.Counts = []string{"user"}, "", Spread, nil, true
-		want := b.answer(q, func(q Question) (*Answer, error) { return Rows(t.Context(), b, q) })
+		want := b.answer(q, func(q Query) (*Answer, error) { return Rows(t.Context(), b, q) })
 		q.By = []string{"wing"}
-		got := b.answer(q, func(q Question) (*Answer, error) { return x.Answer(t.Context(), q) })
+		got := b.answer(q, func(q Query) (*Answer, error) { return x.Answer(t.Context(), q) })
 		ways[got.Way]++
 		is := byName(got, func(g Group) string {
 			if g.Lacks[0] {
@@ -106,7 +106,7 @@ func TestPatternsThatChangeMakeTheIndexAnew(t *testing.T) {
 	})
 	k := kept(t, b, Options{})
 	zones := []string{"UTC"}
-	q := Question{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"wing"}, Counts: true}
+	q := Query{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"wing"}, Counts: true}
 	until := func(way, wing string) {
 		t.Helper()
 		eventually(t, k, q, func(a *Answer) bool {
@@ -132,9 +132,9 @@ func TestConditionsAreAboutTheMetaKeyThatAClassHides(t *testing.T) {
 	}
 	classes := []Class{{Name: "wing", From: "site", Rules: []Rule{{regexp.MustCompile(""), "any"}}}}
 	x := newIndex(t, Options{Views: b, Life: life, Classes: classes}, []string{"wing"})
-	q := Question{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"wing"}, Counts: true}
+	q := Query{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"wing"}, Counts: true}
 	q.Where.Allowed = [][]store.MetaTest{{{Key: "wing", Any: []string{"north"}}}}
-	a := b.answer(q, func(q Question) (*Answer, error) { return x.Answer(t.Context(), q) })
+	a := b.answer(q, func(q Query) (*Answer, error) { return x.Answer(t.Context(), q) })
 	if len(a.Groups) != 1 || a.Groups[0].Values[0] != "any" || a.Runs != 1 {
 		t.Errorf("%+v", a)
 	}

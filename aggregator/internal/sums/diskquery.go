@@ -32,7 +32,7 @@ type diskMonth struct {
 
 // diskQueryFor returns what a question needs of the disk; nil is nothing. The index does not
 // move meanwhile.
-func (x *Index) diskQueryFor(q *Question, k *groupedSums, edges []piece) *diskQuery {
+func (x *Index) diskQueryFor(q *Query, k *groupedSums, edges []piece) *diskQuery {
 	if len(x.away) == 0 {
 		return nil
 	}

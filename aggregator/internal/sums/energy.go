@@ -10,7 +10,7 @@ import (
 // record has its joules, else by what its components draw. It is never changed.
 //
 // Energy is counted in 1 ÷ 3600 of 10^-15 kWh, which is 10^-12 J, and CO2 equivalents in the
-// same part of a kg: as `Value.Sum` of package usage. The energy of a run is a whole number of
+// same part of a kg: as [Worth.Sum]. The energy of a run is a whole number of
 // these and spreads evenly over its time, so the days of a month add up to the month.
 type EnergyModel struct {
 	// Measured is the name of the total of joules.

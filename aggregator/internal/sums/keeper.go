@@ -243,13 +243,13 @@ func (k *Keeper) requestRenewal() {
 }
 
 // Answer answers a question of the present state of the store.
-func (k *Keeper) Answer(ctx context.Context, q Question) (*Answer, error) {
+func (k *Keeper) Answer(ctx context.Context, q Query) (*Answer, error) {
 	for _, x := range k.currentIndexes() {
 		if !x.canAnswer(&q) {
 			continue
 		}
 		a, err := x.Answer(ctx, q)
-		if err == nil || ctx.Err() != nil || errors.Is(err, ErrQuestion) || isOutOfMemory(err) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrQuery) || isOutOfMemory(err) {
 			return a, err
 		}
 		if slices.Contains(k.currentIndexes(), x) { // the files of one before are gone

@@ -35,13 +35,13 @@ func kept(t *testing.T, b *box, o Options) *Keeper {
 }
 
 // way asks until a question is answered that way.
-func way(t *testing.T, k *Keeper, q Question, want string) {
+func way(t *testing.T, k *Keeper, q Query, want string) {
 	t.Helper()
 	eventually(t, k, q, func(a *Answer) bool { return a.Way == want })
 }
 
 // eventually asks until an answer is right.
-func eventually(t *testing.T, k *Keeper, q Question, right func(*Answer) bool) {
+func eventually(t *testing.T, k *Keeper, q Query, right func(*Answer) bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		a, err := k.Answer(t.Context(), q)
@@ -64,15 +64,15 @@ func TestAKeeperAnswersWhileItsIndexesAreMadeAnew(t *testing.T) {
 	}
 	k := kept(t, b, Options{})
 	day := []record.Time{t0, t0 + record.Day}
-	bySite := Question{Edges: day, By: []string{"site"}}
+	bySite := Query{Edges: day, By: []string{"site"}}
 	way(t, k, bySite, "scan")
 	k.Set(Settings{Dimensions: []string{"site"}, Zones: []string{"UTC"}})
 	way(t, k, bySite, "index")
-	berlin := Question{Edges: []record.Time{t0 - record.Hour, t0 + 23*record.Hour}, By: []string{"site"}}
+	berlin := Query{Edges: []record.Time{t0 - record.Hour, t0 + 23*record.Hour}, By: []string{"site"}}
 	way(t, k, berlin, "scan")
 	k.Set(Settings{Dimensions: []string{"group", "site"}, Zones: []string{"UTC", "Europe/Berlin"}})
 	way(t, k, berlin, "index")
-	way(t, k, Question{Edges: day, By: []string{"group"}}, "index")
+	way(t, k, Query{Edges: day, By: []string{"group"}}, "index")
 	k.Set(Settings{})
 	way(t, k, bySite, "scan")
 }
@@ -81,7 +81,7 @@ func TestAnIndexThatIsTooLargeIsGivenUp(t *testing.T) {
 	b := newBox(t, 4)
 	k := kept(t, b, Options{MaxBytes: 64 << 10})
 	k.Set(Settings{Dimensions: []string{"user"}, Zones: []string{"UTC"}})
-	q := Question{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"user"}}
+	q := Query{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"user"}}
 	way(t, k, q, "index")
 	for b.ids < 4000 {
 		b.step()
@@ -140,9 +140,9 @@ func TestAnIndexThatIsMadeSaysHowFarItIs(t *testing.T) {
 	}
 	k := kept(t, b, Options{})
 	k.Set(Settings{Dimensions: []string{"site"}, Zones: []string{"UTC", "Europe/Berlin"}})
-	way(t, k, Question{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"site"}}, "index")
+	way(t, k, Query{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"site"}}, "index")
 	b.step()
-	way(t, k, Question{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"site"}}, "index")
+	way(t, k, Query{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"site"}}, "index")
 	if got := math.Float64frombits(k.built.Load()); got != 1 {
 		t.Errorf("after it is made, and follows: %v", got)
 	}

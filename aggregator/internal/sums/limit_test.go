@@ -18,8 +18,8 @@ func TestMoreCellsThanAreAllowedAreRefused(t *testing.T) {
 		edges = append(edges, edges[len(edges)-1]+record.Day)
 	}
 	for name, by := range map[string]string{"index": "user", "scan": "note"} {
-		q := Question{Edges: edges, By: []string{by}, Now: t0, MaxCells: 60}
-		if _, err := x.Answer(t.Context(), q); !errors.Is(err, ErrTooMany) || !errors.Is(err, ErrQuestion) {
+		q := Query{Edges: edges, By: []string{by}, Now: t0, MaxCells: 60}
+		if _, err := x.Answer(t.Context(), q); !errors.Is(err, ErrTooMany) || !errors.Is(err, ErrQuery) {
 			t.Errorf("%s: %v", name, err)
 		}
 		q.MaxCells = 1_000_000

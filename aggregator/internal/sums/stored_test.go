@@ -344,7 +344,7 @@ func TestKeeper_StopsAndStarts_LoadsWhatItStored(t *testing.T) {
 		b.step()
 	}
 	o := Options{Views: b, Life: life, Dir: t.TempDir()}
-	q := Question{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"site"}}
+	q := Query{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"site"}}
 	settings := Settings{Dimensions: []string{"site"}, Zones: []string{"UTC", "Europe/Berlin"}}
 	var log strings.Builder
 	for i := range 3 {
@@ -381,7 +381,7 @@ func TestKeeper_RecordsOfAUserDeleted_NameLeavesMemoryAndDisk(t *testing.T) {
 	for _, name := range []string{"remains", "vanishing"} {
 		b.post(record.Record{ID: name, Start: t0, Stop: t0 + record.Hour, Submit: record.None, Meta: record.Meta{{Key: "user", Values: []string{name}}}})
 	}
-	way(t, k, Question{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"user"}}, "index")
+	way(t, k, Query{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"user"}}, "index")
 	stored := func() bool {
 		x := k.currentIndexes()[0]
 		b.save(x)

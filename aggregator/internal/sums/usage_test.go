@@ -77,9 +77,9 @@ func (b *box) ask(x *Index) string {
 	return ""
 }
 
-func (b *box) question(g *grid) Question {
+func (b *box) question(g *grid) Query {
 	rng := b.rng
-	q := Question{Now: t0 + record.Time(rng.Int64N(int64(20*record.Day))), Counts: true, CPU: "TotalCPU", Cores: "Cores"}
+	q := Query{Now: t0 + record.Time(rng.Int64N(int64(20*record.Day))), Counts: true, CPU: "TotalCPU", Cores: "Cores"}
 	at := t0 + record.Time(rng.Int64N(int64(b.span/4*3)))
 	whole := rng.IntN(3)
 	if whole > 0 {
@@ -194,7 +194,7 @@ func note(out map[string]string, key string, v any) {
 }
 
 // slow goes through all records and adds up.
-func (b *box) slow(q *Question) map[string]string {
+func (b *box) slow(q *Query) map[string]string {
 	b.t.Helper()
 	v, err := b.store.View()
 	if err != nil {
@@ -233,7 +233,7 @@ func (b *box) slow(q *Question) map[string]string {
 }
 
 type slowSum struct {
-	q        *Question
+	q        *Query
 	sums     map[string]*big.Float
 	floats   map[string]bool
 	people   map[string]bool

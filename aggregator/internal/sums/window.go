@@ -15,7 +15,7 @@ type span struct {
 }
 
 // newWindow lays out the whole days of a question.
-func newWindow(q *Question, g *grid) *window {
+func newWindow(q *Query, g *grid) *window {
 	w := &window{spans: make([]span, len(q.Edges)-1)}
 	w.first, w.end = g.wholeDays(q)
 	for i := range w.spans {

@@ -25,7 +25,7 @@ type Capacity interface {
 	// Components are the names of what clusters have.
 	Components() []string
 	// Of returns what clusters have of a component, in amount × microseconds, or
-	// of service units as [Value] has it; false when it is not known.
+	// of service units as [sums.Worth] has it; false when it is not known.
 	Of(clusters []string, component string, from, to record.Time) (sums.Sum, bool)
 	// Cuts are the instants at which a cluster begins or ceases to have anything of it.
 	Cuts(clusters []string, component string, from, to record.Time) []record.Time
@@ -208,10 +208,10 @@ func (r *Request) capacityOf(cluster string, d demand, s *capacitySpan, piece in
 // isUseKnown reports whether a piece lies in the known time of a cluster; "" is none.
 func (r *Request) isUseKnown(cluster string, s *capacitySpan, piece int) bool {
 	known := r.Known
-	if begin, told := s.begins[cluster]; told && known != (Span{}) {
+	if begin, told := s.begins[cluster]; told && known != (sums.Span{}) {
 		known.From = max(known.From, begin)
 	}
-	return known.covers(s.edges[piece], s.edges[piece+1])
+	return known.Covers(s.edges[piece], s.edges[piece+1])
 }
 
 // capacityTable is what each cluster has in each bucket.
@@ -225,57 +225,66 @@ func (r *Request) capacityTable(clusters []string, d demand, s *capacitySpan) []
 	return out
 }
 
-// addCapacity adds the columns that are about capacity.
-func (s *Table) addCapacity(ctx context.Context, ask QueryFunc) error {
+// addCapacity adds the columns that are about capacity; other are the edges of the other window,
+// nil without one. What was used of capacity is among the worths of the answers.
+func (s *Table) addCapacity(ctx context.Context, ask sums.AskFunc, other []record.Time) error {
 	r := s.Request
-	clusters, span, a, err := r.useInScope(ctx, ask, s.Edges)
-	if err != nil {
-		return err
-	}
 	list := r.capacityDemands()
 	if len(list) == 0 {
 		return nil
 	}
-	s.addIdleGroups(clusters, list, &span)
+	now, err := r.useInScope(ctx, ask, s.Edges)
+	if err != nil {
+		return err
+	}
+	if err := s.uniteGroups(r.idleGroups(now, list)...); err != nil {
+		return err
+	}
+	var before *useInScope
+	if other != nil {
+		if before, err = r.useInScope(ctx, ask, other); err != nil {
+			return err
+		}
+	}
 	for _, d := range list {
-		u := &supply{component: d.component, clusters: clusters, now: r.capacityTable(clusters, d, &span), lines: len(r.By) == 0 || slices.Equal(r.By, []string{clusterKey})}
-		c := newColumn(d.name, Supply, figures{sum: make([]sums.Sum, len(s.Groups)*s.bucketCount())})
+		u := &supply{component: d.component, clusters: now.clusters, now: r.capacityTable(now.clusters, d, &now.span), lines: len(r.By) == 0 || slices.Equal(r.By, []string{clusterKey})}
+		c := newColumn(d.name, Supply, func(a *sums.Answer) figures { return figures{sum: make([]sums.Sum, len(a.Groups)*(len(a.Edges)-1))} })
 		c = c.withTimeUnit(r.Hours)
 		if d.component == serviceUnits {
 			c.Unit = "SU"
 		}
+		if before != nil {
+			u.before = r.capacityTable(before.clusters, d, &before.span)
+		}
 		if d.word == utilization {
-			c.Kind, c.Unit = Ratio, ""
-			c.cells.over = make([]sums.Sum, len(c.cells.sum))
-			sum, lacking := s.groupUse(a, u, &span)
-			c.cells.sum, c.lacking = sum, unlessZero(lacking)
+			c.Kind, c.Unit, c.of = Ratio, "", useFigures(len(s.now.Worths))
+			s.now.Worths = append(s.now.Worths, r.useOf(s.now.Groups, now, u))
+			if before != nil {
+				w := r.useOf(s.before.Groups, before, u)
+				w.Lacking[0].Used = nil
+				s.before.Worths = append(s.before.Worths, w)
+			}
 		}
-		whole := c.cells.sumBuckets(len(s.Groups), s.bucketCount())
-		if s.bucketCount() == 1 { // then it is the same
-			whole = c.cells.regroupCells(identityPlaces(len(s.Groups)), len(s.Groups), 1)
-		}
-		c.supply, c.whole = u, &whole
+		c.supply = u
 		s.Columns = append(s.Columns, c)
 	}
-	s.updateCapacity()
 	return nil
 }
 
-func identityPlaces(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
+// useFigures are what was used of capacity, which is worth i of an answer; by what it is divided
+// is set later.
+func useFigures(i int) func(*sums.Answer) figures {
+	return func(a *sums.Answer) figures {
+		w := &a.Worths[i]
+		return figures{sum: w.Sum, over: make([]sums.Sum, len(w.Sum)), lacking: w.Lacking[0].Used}
 	}
-	return list
 }
 
-// addIdleGroups adds lines for what no one used.
-func (s *Table) addIdleGroups(clusters []string, list []demand, span *capacitySpan) {
-	r := s.Request
-	var groups []sums.Group
-	for _, name := range clusters {
+// idleGroups are lines for what no one used.
+func (r *Request) idleGroups(use *useInScope, list []demand) (groups []sums.Group) {
+	for _, name := range use.clusters {
 		for _, d := range list {
-			if unlessZero(r.capacityTable([]string{name}, d, span)) == nil {
+			if unlessZero(r.capacityTable([]string{name}, d, &use.span)) == nil {
 				continue
 			}
 			if len(r.By) == 0 {
@@ -286,35 +295,37 @@ func (s *Table) addIdleGroups(clusters []string, list []demand, span *capacitySp
 			break
 		}
 	}
-	if len(groups) > 0 {
-		s.uniteGroups(groups)
-	}
+	return groups
 }
 
-// useInScope returns the clusters in the scope, the pieces of buckets, and who used what there;
-// nothing without a measure of capacity.
-func (r *Request) useInScope(ctx context.Context, ask QueryFunc, edges []record.Time) (clusters []string, span capacitySpan, a *Result, err error) {
+// useInScope has the clusters in the scope, the pieces of buckets, and who used what there.
+type useInScope struct {
+	clusters []string
+	span     capacitySpan
+	answer   *sums.Answer // nil where no one wants to know
+}
+
+// useInScope asks who used what of the clusters in the scope.
+func (r *Request) useInScope(ctx context.Context, ask sums.AskFunc, edges []record.Time) (*useInScope, error) {
+	clusters, err := r.clustersInScope()
+	if err != nil {
+		return nil, err
+	}
 	list := r.capacityDemands()
-	if len(list) == 0 {
-		return nil, span, nil, nil
-	}
-	if clusters, err = r.clustersInScope(); err != nil {
-		return nil, span, nil, err
-	}
-	span = r.capacityPieces(edges, clusters, list)
-	a, err = r.askUse(ctx, ask, &span, list)
-	return clusters, span, a, err
+	u := &useInScope{clusters: clusters, span: r.capacityPieces(edges, clusters, list)}
+	u.answer, err = r.askUse(ctx, ask, &u.span, list)
+	return u, err
 }
 
 // askUse asks who used what of each cluster in each piece; nil when no one wants
 // to know. It is a question of its own, since the groups of the table need not be
 // by cluster.
-func (r *Request) askUse(ctx context.Context, ask QueryFunc, s *capacitySpan, list []demand) (*Result, error) {
+func (r *Request) askUse(ctx context.Context, ask sums.AskFunc, s *capacitySpan, list []demand) (*sums.Answer, error) {
 	by := r.By
 	if !slices.Contains(by, clusterKey) {
 		by = append(slices.Clone(by), clusterKey)
 	}
-	q := sums.Question{Edges: s.edges, By: by, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: moreCells, Components: []string{}}
+	q := sums.Query{Edges: s.edges, By: by, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: moreCells, Components: []string{}}
 	var weights []string
 	for _, d := range list {
 		switch {
@@ -329,18 +340,19 @@ func (r *Request) askUse(ctx context.Context, ask QueryFunc, s *capacitySpan, li
 		return nil, nil
 	}
 	q.Unscored = q.Components
-	a, err := ask(ctx, Query{Question: q, Weights: weights, Having: r.Having})
+	q.Weights, q.Having = weights, r.Having
+	a, err := ask(ctx, q)
 	if errors.Is(err, sums.ErrTooMany) {
 		return nil, tooMany(s.most)
 	}
 	return a, err
 }
 
-// groupUse is what each group used in each bucket of clusters that have something, and
-// apart what it used where no capacity is known.
-func (s *Table) groupUse(a *Result, u *supply, span *capacitySpan) (sum, lacking []sums.Sum) {
-	r := s.Request
-	sum, lacking = make([]sums.Sum, len(s.Groups)*span.most), make([]sums.Sum, len(s.Groups)*span.most)
+// useOf is what each group used in each bucket of clusters that have something; lacking is what
+// it used where no capacity is known.
+func (r *Request) useOf(groups []sums.Group, use *useInScope, u *supply) sums.Worth {
+	a, span := use.answer, &use.span
+	used, lacking := make([]sums.Sum, len(groups)*span.most), make([]sums.Sum, len(groups)*span.most)
 	columns := u.useColumns(a)
 	pieces := len(span.bucket)
 	has := make([]bool, len(u.clusters)*pieces)
@@ -353,7 +365,7 @@ func (s *Table) groupUse(a *Result, u *supply, span *capacitySpan) (sum, lacking
 	at := slices.Index(a.By, clusterKey)
 	for g := range a.Groups {
 		from := &a.Groups[g]
-		to, found := slices.BinarySearchFunc(s.Groups, TableGroup{Values: from.Values[:len(r.By)], Lacks: from.Lacks[:len(r.By)]}, compareTableGroups)
+		to, found := slices.BinarySearchFunc(groups, sums.Group{Values: from.Values[:len(r.By)], Lacks: from.Lacks[:len(r.By)]}, compareGroups)
 		if !found {
 			continue // it came after the other groups were asked for
 		}
@@ -364,18 +376,18 @@ func (s *Table) groupUse(a *Result, u *supply, span *capacitySpan) (sum, lacking
 			}
 			into := lacking
 			if !from.Lacks[at] && cluster >= 0 && has[cluster*pieces+p] {
-				into = sum
+				into = used
 			}
 			for _, c := range columns {
 				into[to*span.most+b] = into[to*span.most+b].Add(c[g*pieces+p])
 			}
 		}
 	}
-	return sum, lacking
+	return sums.Worth{Name: u.component, Sum: used, Lacking: []sums.Unvalued{{Component: u.component, Used: lacking}}}
 }
 
 // useColumns are the columns of an answer that have the use of the component.
-func (u *supply) useColumns(a *Result) (list [][]sums.Sum) {
+func (u *supply) useColumns(a *sums.Answer) (list [][]sums.Sum) {
 	for i := range a.Worths {
 		if u.component == serviceUnits && a.Worths[i].Name == serviceUnits {
 			list = append(list, a.Worths[i].Sum)
@@ -389,28 +401,6 @@ func (u *supply) useColumns(a *Result) (list [][]sums.Sum) {
 	return list
 }
 
-// addCapacityBefore adds the other window to the columns about capacity.
-func (s *Table) addCapacityBefore(ctx context.Context, ask QueryFunc) error {
-	r := s.Request
-	clusters, span, a, err := r.useInScope(ctx, ask, []record.Time{r.Versus.From, r.Versus.To})
-	if err != nil {
-		return err
-	}
-	for i := range s.Columns {
-		c := &s.Columns[i]
-		if c.supply == nil {
-			continue
-		}
-		d, _ := r.demandOf(c.Name)
-		c.supply.before = r.capacityTable(clusters, d, &span)
-		if c.Kind == Ratio {
-			c.before.sum, _ = s.groupUse(a, c.supply, &span)
-		}
-	}
-	s.updateCapacity()
-	return nil
-}
-
 // updateCapacity sets the capacity of all groups: of groups that were put together it is
 // that of all their clusters, each once.
 func (s *Table) updateCapacity() {
@@ -421,8 +411,10 @@ func (s *Table) updateCapacity() {
 		}
 		c.supply.setClusters(s.Request, s.Groups)
 		c.supply.fillCells(c.capacityFigures(&c.cells), c.supply.now, s.bucketCount())
-		c.supply.fillCells(c.capacityFigures(c.whole), c.supply.sumClusterBuckets(s.bucketCount()), 1)
-		if c.before != nil && c.supply.before != nil {
+		whole := c.supply.sumClusterBuckets(s.bucketCount())
+		c.supply.fillCells(c.capacityFigures(c.whole), whole, 1)
+		c.capacityFigures(c.total)[0] = totalOf(whole)
+		if c.before != nil {
 			c.supply.fillCells(c.capacityFigures(c.before), c.supply.before, 1)
 		}
 	}
@@ -512,9 +504,11 @@ func (u *supply) regroupClusters(place []int, groups int) {
 
 // sumClusterBuckets adds up the buckets of each cluster.
 func (u *supply) sumClusterBuckets(buckets int) []sums.Sum {
-	f := figures{sum: u.now}
-	f = f.sumBuckets(len(u.clusters), buckets)
-	return f.sum
+	out := make([]sums.Sum, len(u.clusters))
+	for i := range out {
+		out[i] = totalOf(u.now[i*buckets : (i+1)*buckets])
+	}
+	return out
 }
 
 // fillCells sets the cells of all groups to what their clusters have.
@@ -530,31 +524,17 @@ func (u *supply) fillCells(to, table []sums.Sum, buckets int) {
 	}
 }
 
-// fillTotal sets the capacity of all groups together.
-func (c *Column) fillTotal(f *figures, buckets int) {
-	if c.supply == nil {
-		return
-	}
-	to := c.capacityFigures(f)
-	to[0] = sums.Sum{}
-	for _, sum := range c.supply.sumClusterBuckets(buckets) {
-		to[0] = to[0].Add(sum)
-	}
-}
-
 // hasFigure reports whether there is anything in a cell. Capacity alone is nothing, unless
 // each cluster is in one line only.
 func (c *Column) hasFigure(f *figures, i int) bool {
-	switch {
-	case c.supply == nil || c.supply.lines:
-		return f.hasValue(i) || c.supply != nil && f == &c.cells && c.lacking != nil && !c.lacking[i].IsZero()
-	case c.Kind == Ratio:
-		return !f.sum[i].IsZero() || f == &c.cells && c.lacking != nil && !c.lacking[i].IsZero()
+	if c.supply == nil {
+		return f.hasValue(i)
 	}
-	return false
+	lacks := f.lacking != nil && !f.lacking[i].IsZero()
+	return lacks || c.supply.lines && f.hasValue(i) || c.Kind == Ratio && !f.sum[i].IsZero()
 }
 
-// isInValueUnit reports whether sums are in the unit of [Value].
+// isInValueUnit reports whether sums are in the unit of [sums.Worth].
 func (c *Column) isInValueUnit() bool {
 	return c.Kind == Worth || c.supply != nil && c.supply.component == serviceUnits
 }

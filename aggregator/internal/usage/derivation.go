@@ -1,8 +1,6 @@
 package usage
 
 import (
-	"context"
-
 	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -55,71 +53,6 @@ const (
 	PricedEnergy = "energy"
 	PricedCO2    = "co2"
 )
-
-// Filter chooses by the value of a key, of a meta key by the first one.
-type Filter struct {
-	Key string
-	// Values are those of which one is wanted; "" stands for what no one claims.
-	Values []string
-}
-
-// Query is a question whose By may name derived keys.
-type Query struct {
-	sums.Question
-
-	// Weights are the names of those whose worth is asked for.
-	Weights []string
-	// Having are conditions, all of which hold.
-	Having []Filter
-	// Bases asks for the Bases of the answer.
-	Bases bool
-	// Known is the time of which records are known, as [Request.Known].
-	Known Span
-}
-
-// Result is what a [Query] got. Its groups have the values of derived keys; a
-// group that no one claims lacks the value.
-type Result struct {
-	*sums.Answer
-
-	// Worths are in the order of the question's Weights.
-	Worths []Value
-	// Basis is nil where neither energy nor CO2 is asked for.
-	Basis *EnergyBasis
-	// Bases are those of each cell, without meters; nil where they or energy are not asked for.
-	Bases []EnergyBasis
-	// AllRecords and AllJobs are how many there are in all buckets together; nil where each
-	// run is in one group, or where nothing is counted.
-	AllRecords, AllJobs *Whole
-}
-
-// Whole is a number of runs of each group in all buckets together, and of all groups: a run
-// whose group changes is in two groups and is one of All.
-type Whole struct {
-	Groups []uint64
-	All    uint64
-}
-
-// Value is what was used in the unit of a weight.
-type Value struct {
-	Name, Unit string
-	// Sum has a figure for each cell, as [sums.Component.Used] has. It is in 1 ÷ 3600
-	// of 10^-15 of the unit, so that it is exact, see [Millionths].
-	Sum []sums.Sum
-	// Beside is nil, or says of each cell whose Sum is 0 whether that is not known.
-	Beside []sums.Sum
-	// Apart is nil, or the part of each Sum that is known whatever the rest is: a Sum of no more
-	// counts as 0 for Beside.
-	Apart []sums.Sum
-	// Strict says that a sum of cells is not known where that of one is not.
-	Strict bool
-	// Lacking are the parts of components that have no price, in their units; none
-	// where there is no such part.
-	Lacking []sums.Unvalued
-}
-
-// AskFunc answers questions without derived keys.
-type AskFunc func(context.Context, sums.Question) (*sums.Answer, error)
 
 // Derivation has what derives: it is made once for a configuration and never changed.
 type Derivation struct {

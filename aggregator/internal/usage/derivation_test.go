@@ -52,7 +52,7 @@ func (r *derivedRun) used(kind record.Kind, from, to record.Time) sums.Sum {
 	return sums.SumOf(part(to) - part(from))
 }
 
-func (w derivedWorld) ask(_ context.Context, q sums.Question) (*sums.Answer, error) {
+func (w derivedWorld) ask(_ context.Context, q sums.Query) (*sums.Answer, error) {
 	buckets := len(q.Edges) - 1
 	a := &sums.Answer{Edges: q.Edges, By: q.By, Way: "slow"}
 	cores, joules := sums.Component{Name: "Cores", Kind: record.Rate}, sums.Component{Name: "Energy", Kind: record.Total}
@@ -154,7 +154,7 @@ type cell struct {
 }
 
 // slow adds up each run, each instant that can matter by itself.
-func slow(w derivedWorld, q Query) (cores, worth map[cell]sums.Sum, records, jobs, people map[cell]int) {
+func slow(w derivedWorld, q sums.Query) (cores, worth map[cell]sums.Sum, records, jobs, people map[cell]int) {
 	cores, worth, records, jobs, people = map[cell]sums.Sum{}, map[cell]sums.Sum{}, map[cell]int{}, map[cell]int{}, map[cell]int{}
 	met := map[string]bool{}
 	key, class, price := projects(), classes(), cost()
@@ -211,9 +211,9 @@ func slow(w derivedWorld, q Query) (cores, worth map[cell]sums.Sum, records, job
 func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := draw(t)
-		q := Query{Weights: []string{"cost"}, Question: sums.Question{By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true, People: "user", Components: []string{"Cores"}}}
+		q := sums.Query{Weights: []string{"cost"}, By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true, People: "user", Components: []string{"Cores"}}
 		if rapid.Bool().Draw(t, "having") {
-			q.Having = []Filter{{Key: "project", Values: []string{"p1"}}}
+			q.Having = []sums.Filter{{Key: "project", Values: []string{"p1"}}}
 		}
 		a, err := testDerivation().Answer(t.Context(), w.ask, q)
 		if err != nil {
@@ -272,7 +272,7 @@ func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 func TestRecordsAndJobs_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := draw(t)
-		q := Query{Question: sums.Question{By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true}}
+		q := sums.Query{By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true}
 		if rapid.Bool().Draw(t, "one bucket") {
 			q.Edges = []record.Time{100, 1200}
 		}
@@ -325,7 +325,7 @@ func TestRecordsAndJobs_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
 
 func TestWhatHasNoPriceIsCountedApart(t *testing.T) {
 	w := derivedWorld{{host: "h1", start: 0, stop: 800, cores: 2}, {host: "h0", start: 0, stop: 800, cores: 1}}
-	a, err := testDerivation().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: sums.Question{Edges: []record.Time{0, 800}}})
+	a, err := testDerivation().Answer(t.Context(), w.ask, sums.Query{Weights: []string{"cost"}, Edges: []record.Time{0, 800}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,14 +340,14 @@ func TestWhatHasNoPriceIsCountedApart(t *testing.T) {
 
 func TestAQuestionWithoutDerivedKeysIsAskedAsItIs(t *testing.T) {
 	asked := 0
-	q := sums.Question{By: []string{"group"}, Edges: []record.Time{0, 1}}
-	_, err := testDerivation().Answer(t.Context(), func(_ context.Context, got sums.Question) (*sums.Answer, error) {
+	q := sums.Query{By: []string{"group"}, Edges: []record.Time{0, 1}}
+	_, err := testDerivation().Answer(t.Context(), func(_ context.Context, got sums.Query) (*sums.Answer, error) {
 		asked++
 		if !slices.Equal(got.By, q.By) || !slices.Equal(got.Edges, q.Edges) {
 			t.Errorf("%+v", got)
 		}
 		return &sums.Answer{}, nil
-	}, Query{Question: q})
+	}, q)
 	if err != nil || asked != 1 {
 		t.Error(asked, err)
 	}
@@ -355,12 +355,11 @@ func TestAQuestionWithoutDerivedKeysIsAskedAsItIs(t *testing.T) {
 
 func TestUnknownNamesAndTooManyCellsAreRefused(t *testing.T) {
 	w := derivedWorld{{group: "g0", stop: 10}, {group: "g1", stop: 10}}
-	window := sums.Question{Edges: []record.Time{0, 10}}
-	for want, q := range map[string]Query{
-		`there is no weight "x"`: {Question: window, Weights: []string{"x"}},
-		"too many":               {Question: sums.Question{Edges: []record.Time{0, 10}, By: []string{"project"}, MaxCells: 1}},
+	for want, q := range map[string]sums.Query{
+		`there is no weight "x"`: {Edges: []record.Time{0, 10}, Weights: []string{"x"}},
+		"too many":               {Edges: []record.Time{0, 10}, By: []string{"project"}, MaxCells: 1},
 	} {
-		if _, err := testDerivation().Answer(t.Context(), w.ask, q); !errors.Is(err, sums.ErrQuestion) || !strings.Contains(err.Error(), want) {
+		if _, err := testDerivation().Answer(t.Context(), w.ask, q); !errors.Is(err, sums.ErrQuery) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -368,11 +367,11 @@ func TestUnknownNamesAndTooManyCellsAreRefused(t *testing.T) {
 
 func TestATotalHasItsPriceByTheUnit(t *testing.T) {
 	w := derivedWorld{{start: 0, stop: 1000, joules: 3_000_000}}
-	a, err := testDerivation().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: sums.Question{Edges: []record.Time{0, 1000}}})
+	a, err := testDerivation().Answer(t.Context(), w.ask, sums.Query{Weights: []string{"cost"}, Edges: []record.Time{0, 1000}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := Millionths(a.Worths[0].Sum[0]); got != sums.SumOf(21_000) { // 3 000 000 × 7 billionths = 0.021
+	if got := sums.Millionths(a.Worths[0].Sum[0]); got != sums.SumOf(21_000) { // 3 000 000 × 7 billionths = 0.021
 		t.Error(got)
 	}
 }
@@ -382,7 +381,7 @@ func TestATotalInSecondsHasItsPriceByTheHour(t *testing.T) {
 		Name: "su", Unit: "SU", Components: []string{"Energy"}, Seconds: []string{"Energy"},
 		Of: func(string, record.Kind, []string, []bool, record.Time) (int64, bool) { return 1_900_000_000, true },
 	}}}
-	a, err := b.Answer(t.Context(), derivedWorld{{start: 0, stop: 1000, joules: 7}}.ask, Query{Weights: []string{"su"}, Question: sums.Question{Edges: []record.Time{0, 1000}}})
+	a, err := b.Answer(t.Context(), derivedWorld{{start: 0, stop: 1000, joules: 7}}.ask, sums.Query{Weights: []string{"su"}, Edges: []record.Time{0, 1000}})
 	if err != nil {
 		t.Fatal(err)
 	}

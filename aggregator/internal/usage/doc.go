@@ -1,8 +1,8 @@
 // Package usage answers questions of people about usage, from the exact sums of package sums.
 //
-// A [Query] may name keys that no record has, but that follow from those that it has –
+// A [sums.Query] may name keys that no record has, but that follow from those that it has –
 // a project from a group, a cluster from a site, a class from a host – and asks what
-// usage is worth: in service units, in money. [Derivation.Answer] finds the [Result].
+// usage is worth: in service units, in money. [Derivation.Answer] finds the [sums.Answer].
 // What a record says never changes by it: a directory or a price list that is another
 // one today gives other answers today. Keys and weights are dated: a query is cut at
 // the instants at which they change, so each instant of a run counts with what held

@@ -30,54 +30,15 @@ func (k Kind) String() string {
 
 // figures are those of a column's cells. What a kind has no use for is nil.
 type figures struct {
-	n     []uint64   // the numbers, or of a mean how many records
-	sum   []sums.Sum // in millionths, or as [Value] has it
-	over  []sums.Sum // by which sum is to be divided; of a worth [Value.Beside]
-	apart []sums.Sum // of a worth, [Value.Apart]
-	real  []float64  // in millionths
+	n       []uint64    // the numbers, or of a mean how many records
+	sum     []sums.Sum  // in millionths, or as [sums.Worth] has it
+	over    []sums.Sum  // by which sum is to be divided; of a worth what is beside it
+	real    []float64   // in millionths
+	worth   *sums.Worth // of a worth
+	lacking []sums.Sum  // what has no score, or is of no cluster
 	// spans are how long the known parts of a level's buckets are: cell i is of bucket i modulo
 	// their number. Groups that are put together add up, and their spans do not.
 	spans []record.Time
-}
-
-// emptyLike returns figures of the same kind for n cells.
-func (f *figures) emptyLike(n int) figures {
-	out := figures{spans: f.spans}
-	if f.n != nil {
-		out.n = make([]uint64, n)
-	}
-	if f.sum != nil {
-		out.sum = make([]sums.Sum, n)
-	}
-	if f.over != nil {
-		out.over = make([]sums.Sum, n)
-	}
-	if f.apart != nil {
-		out.apart = make([]sums.Sum, n)
-	}
-	if f.real != nil {
-		out.real = make([]float64, n)
-	}
-	return out
-}
-
-// addCell adds cell j of from to cell i.
-func (f *figures) addCell(i int, from *figures, j int) {
-	if f.n != nil {
-		f.n[i] += from.n[j]
-	}
-	if f.sum != nil {
-		f.sum[i] = f.sum[i].Add(from.sum[j])
-	}
-	if f.over != nil {
-		f.over[i] = f.over[i].Add(from.over[j])
-	}
-	if f.apart != nil {
-		f.apart[i] = f.apart[i].Add(from.apart[j])
-	}
-	if f.real != nil {
-		f.real[i] += from.real[j]
-	}
 }
 
 // hasValue reports whether there is anything in a cell.
@@ -86,45 +47,7 @@ func (f *figures) hasValue(i int) bool {
 }
 
 // isUnknown reports whether a sum is not known, which only that of a worth can be.
-func (f *figures) isUnknown(i int) bool {
-	known := f.sum[i]
-	if f.apart != nil {
-		known = known.Sub(f.apart[i])
-	}
-	return f.over != nil && known.IsZero() && !f.over[i].IsZero()
-}
-
-// regroupCells puts the cells of group g into those of group place[g], unless that is
-// negative.
-func (f *figures) regroupCells(place []int, groups, buckets int) figures {
-	out := f.emptyLike(groups * buckets)
-	for g, p := range place {
-		for b := 0; p >= 0 && b < buckets; b++ {
-			out.addCell(p*buckets+b, f, g*buckets+b)
-		}
-	}
-	return out
-}
-
-// sumBuckets adds up the buckets of each group.
-func (f *figures) sumBuckets(groups, buckets int) figures {
-	if buckets == 1 {
-		return *f
-	}
-	out := f.emptyLike(groups)
-	if f.spans != nil {
-		out.spans = []record.Time{0}
-		for _, span := range f.spans {
-			out.spans[0] += span
-		}
-	}
-	for g := range groups {
-		for b := range buckets {
-			out.addCell(g, f, g*buckets+b)
-		}
-	}
-	return out
-}
+func (f *figures) isUnknown(i int) bool { return f.worth != nil && f.worth.IsUnknown(i) }
 
 // cellValue is a cell as a number to compare by; false when it has none.
 func (c *Column) cellValue(f *figures, i int) (float64, bool) {
@@ -167,29 +90,33 @@ type Column struct {
 	// Unit is hour, second, that of a weight, or nothing.
 	Unit string
 
-	hours   bool
-	cells   figures    // of all groups and buckets
-	whole   *figures   // of the groups; nil: it cannot be told
-	lacking []sums.Sum // of cells: what has no score; nil: nothing
-	before  *figures   // of the groups in the other window
+	hours bool
+	// of returns the figures of an answer, whose columns it shares.
+	of func(*sums.Answer) figures
+	// cells are of all groups and buckets, whole of the groups, total of all of them and before
+	// of the groups in the other window. They are nil where they cannot be told.
+	cells                figures
+	whole, total, before *figures
 	// without is how many records have no such component, or no such score of it; nil
 	// for what is neither.
 	without *uint64
-	// unpriced are the parts of components that the weight does not know.
-	unpriced []sums.Unvalued
 	// apart says that groups cannot be added up: the same person may be in two.
 	apart bool
-	// strict is [Value.Strict].
-	strict bool
-	// once is the figure of all groups together where the same run may be in two; nil
-	// where they add up.
-	once *uint64
 	// supply is the capacity that the column is about; nil: none.
 	supply *supply
 }
 
-func newColumn(name string, kind Kind, f figures) Column {
-	return Column{Name: name, Kind: kind, cells: f}
+// figuresOf returns the figures of an answer; nil where it has none.
+func (c *Column) figuresOf(a *sums.Answer) *figures {
+	f := c.of(a)
+	if c.Kind == Count && f.n == nil {
+		return nil
+	}
+	return &f
+}
+
+func newColumn(name string, kind Kind, of func(*sums.Answer) figures) Column {
+	return Column{Name: name, Kind: kind, of: of}
 }
 
 // withTimeUnit sets the unit of what is a time, or was used over one.
@@ -202,22 +129,23 @@ func (c Column) withTimeUnit(hours bool) Column {
 }
 
 // answerColumns are the columns of an answer.
-func (r *Request) answerColumns(a *Result) []Column {
+func (r *Request) answerColumns(a *sums.Answer) []Column {
 	var out []Column
 	for _, m := range wordMeasures() {
 		if r.wantsWord(m.word) {
-			out = append(out, m.column(r, a.Answer))
+			out = append(out, m.column(r))
 		}
 	}
 	for i := range a.Worths {
-		w := &a.Worths[i]
-		c := newColumn(w.Name, Worth, figures{sum: w.Sum, over: w.Beside, apart: w.Apart})
-		c.Unit, c.hours, c.unpriced = w.Unit, r.Hours, w.Lacking
-		c.strict = w.Strict
+		c := newColumn(a.Worths[i].Name, Worth, func(a *sums.Answer) figures {
+			w := &a.Worths[i]
+			return figures{sum: w.Sum, over: w.Beside, worth: w}
+		})
+		c.Unit, c.hours = a.Worths[i].Unit, r.Hours
 		out = append(out, c)
 	}
 	for i := range a.Components {
-		out = r.appendComponent(out, a.Answer, &a.Components[i])
+		out = r.appendComponent(out, a, &a.Components[i])
 	}
 	renameDuplicates(out)
 	return out
@@ -225,24 +153,31 @@ func (r *Request) answerColumns(a *Result) []Column {
 
 // appendComponent appends the columns that are wanted of a component.
 func (r *Request) appendComponent(out []Column, a *sums.Answer, c *sums.Component) []Column {
-	whole := r.wantsAll() || slices.Contains(r.Components, c.Name)
+	all := r.wantsAll() || slices.Contains(r.Components, c.Name)
+	name, of := c.Name, c.Kind
+	find := func(a *sums.Answer) *sums.Component {
+		i := slices.IndexFunc(a.Components, func(o sums.Component) bool { return o.Name == name && o.Kind == of })
+		return &a.Components[i]
+	}
 	kind := Rate
-	if c.Kind == record.Total {
+	if of == record.Total {
 		kind = Total
 	}
-	if whole || slices.Contains(r.Measures, c.Name) {
-		col := newColumn(c.Name, kind, figures{sum: c.Used})
-		col = r.ofComponent(col, c, "")
+	if all || slices.Contains(r.Measures, name) {
+		col := r.ofComponent(newColumn(name, kind, func(a *sums.Answer) figures { return figures{sum: find(a).Used} }), c, "")
 		lack := a.Runs - c.Runs
 		col.without = &lack
 		out = append(out, col)
 	}
 	for i := range c.Scores {
-		s := &c.Scores[i]
-		if name := c.Name + times + s.Name; whole || slices.Contains(r.Measures, name) {
-			col := r.ofComponent(newColumn(name, Weighted, figures{real: s.Used}), c, s.Name)
-			col.lacking = unlessZero(s.Lacking)
-			lack := c.Runs - s.Runs
+		score := c.Scores[i].Name
+		if name := name + times + score; all || slices.Contains(r.Measures, name) {
+			col := r.ofComponent(newColumn(name, Weighted, func(a *sums.Answer) figures {
+				c := find(a)
+				s := &c.Scores[slices.IndexFunc(c.Scores, func(o sums.Score) bool { return o.Name == score })]
+				return figures{real: s.Used, lacking: s.Lacking}
+			}), c, score)
+			lack := c.Runs - c.Scores[i].Runs
 			col.without = &lack
 			out = append(out, col)
 		}
@@ -256,6 +191,14 @@ func (r *Request) ofComponent(col Column, c *sums.Component, score string) Colum
 		col = col.withTimeUnit(r.Hours)
 	}
 	return col
+}
+
+// totalOf adds up a list.
+func totalOf(list []sums.Sum) (total sums.Sum) {
+	for _, s := range list {
+		total = total.Add(s)
+	}
+	return total
 }
 
 func unlessZero(list []sums.Sum) []sums.Sum {

@@ -46,7 +46,7 @@ func (s *Table) AppendAbout(b, complete []byte) []byte {
 	r := s.Request
 	b = strconv.AppendUint(append(b, `"index":`...), s.Index, 10)
 	b = strconv.AppendUint(append(b, `,"seq":`...), s.Seq, 10)
-	b = appendQuoted(append(b, `,"way":`...), s.Way)
+	b = appendQuoted(append(b, `,"way":`...), s.now.Way)
 	b = appendSpan(append(b, `,"window":`...), r.Word, r.Window.From, r.Window.To)
 	b = appendQuoted(append(b, `,"zone":`...), r.Zone.String())
 	b = orNull(append(b, `,"bucket":`...), r.Bucket.String())
@@ -69,20 +69,21 @@ func (s *Table) AppendAbout(b, complete []byte) []byte {
 
 // appendBasis writes what energy and CO2 rest on, in kWh; nothing where neither is asked for.
 func (s *Table) appendBasis(b []byte) []byte {
-	if s.Basis == nil {
+	basis := s.now.Basis
+	if basis == nil {
 		return b
 	}
 	kWh := Column{Kind: Worth}
-	b = kWh.appendSum(append(b, `,"energy":{"total":`...), s.Basis.Total)
-	b = kWh.appendSum(append(b, `,"measured":`...), s.Basis.Measured)
-	b = kWh.appendSum(append(b, `,"without_factor":`...), s.Basis.WithoutFactor)
-	b = kWh.appendSum(append(b, `,"default_pue":`...), s.Basis.DefaultPUE)
-	b = kWh.appendSum(append(b, `,"default_load":`...), s.Basis.DefaultLoad)
-	return append(s.Basis.Meter.appendJSON(b), '}')
+	b = kWh.appendSum(append(b, `,"energy":{"total":`...), basis.Total)
+	b = kWh.appendSum(append(b, `,"measured":`...), basis.Measured)
+	b = kWh.appendSum(append(b, `,"without_factor":`...), basis.WithoutFactor)
+	b = kWh.appendSum(append(b, `,"default_pue":`...), basis.DefaultPUE)
+	b = kWh.appendSum(append(b, `,"default_load":`...), basis.DefaultLoad)
+	return append(appendMeterBasis(b, basis.Meter), '}')
 }
 
-// appendJSON writes where meters leave something unknown; nothing of nil.
-func (m *MeterBasis) appendJSON(b []byte) []byte {
+// appendMeterBasis writes where meters leave something unknown; nothing of nil.
+func appendMeterBasis(b []byte, m *sums.MeterBasis) []byte {
 	if m == nil {
 		return b
 	}
@@ -277,33 +278,23 @@ func (s *Table) appendGroupValues(b []byte, c *Column, from, to int) []byte {
 
 // appendAll writes the total of all groups.
 func (s *Table) appendAll(b []byte, c *Column) []byte {
-	if c.whole == nil || c.apart && len(s.Groups) > 1 || len(s.Groups) == 1 && s.hasNoFigure(c, 0) {
+	if c.total == nil || c.apart && len(s.Groups) > 1 || len(s.Groups) == 1 && s.hasNoFigure(c, 0) ||
+		!slices.Contains(s.unknown, false) && !c.total.hasValue(0) {
 		return append(b, "null"...)
 	}
-	if c.once != nil {
-		return strconv.AppendUint(b, *c.once, 10)
-	}
-	f := c.whole.regroupCells(make([]int, len(s.Groups)), 1, 1)
-	c.fillTotal(&f, s.bucketCount())
-	if !slices.Contains(s.unknown, false) && !f.hasValue(0) {
-		return append(b, "null"...)
-	}
-	return c.appendFigure(b, &f, 0)
+	return c.appendFigure(b, c.total, 0)
 }
 
 // appendLacking writes what has no score, of all buckets together: the total and
 // by group; null when nothing lacks it, or there is none to lack.
 func (s *Table) appendLacking(b []byte, c *Column) []byte {
-	if c.lacking == nil {
+	if c.total == nil || c.total.lacking == nil || c.total.lacking[0].IsZero() {
 		return append(b, "null"...)
 	}
-	f := figures{sum: c.lacking}
-	groups := f.sumBuckets(len(s.Groups), s.bucketCount())
-	all := groups.regroupCells(make([]int, len(s.Groups)), 1, 1)
-	b = c.appendSum(append(b, `{"total":`...), all.sum[0])
+	b = c.appendSum(append(b, `{"total":`...), c.total.lacking[0])
 	b = append(b, `,"totals":[`...)
 	for g := range s.Groups {
-		b = c.appendSum(appendComma(b, g), groups.sum[g])
+		b = c.appendSum(appendComma(b, g), c.whole.lacking[g])
 	}
 	return append(b, "]}"...)
 }
@@ -315,18 +306,14 @@ func (s *Table) appendUnpriced(b []byte, c *Column) []byte {
 		return append(b, "null"...)
 	}
 	b = append(b, '[')
-	for i := range c.unpriced {
-		l := &c.unpriced[i]
+	for i, l := range c.total.worth.Lacking {
 		of := Column{Kind: Total}
 		if l.Kind != record.Total {
 			of = Column{Kind: Rate}.withTimeUnit(c.hours)
 		}
-		f := figures{sum: l.Used}
-		all := f.regroupCells(make([]int, len(s.Groups)), 1, s.bucketCount())
-		all = all.sumBuckets(1, s.bucketCount())
 		b = appendQuoted(append(appendComma(b, i), `{"component":`...), l.Component)
 		b = orNull(append(b, `,"unit":`...), of.Unit)
-		b = append(of.appendSum(append(b, `,"total":`...), all.sum[0]), '}')
+		b = append(of.appendSum(append(b, `,"total":`...), l.Used[0]), '}')
 	}
 	return append(b, ']')
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// Span is the time from From, included, to To, not included. The zero Span is all time.
-type Span struct{ From, To record.Time }
-
 // SourceBegin says from when on a source has all runs that ended.
 type SourceBegin struct {
 	Source string
@@ -44,7 +41,7 @@ func (b *SourceBegin) isOf(keys, values []string, lacks []bool) bool {
 // narrowKnown begins the known time where the sources begin of which records can pass the
 // conditions.
 func (r *Request) narrowKnown() {
-	if r.Known != (Span{}) {
+	if r.Known != (sums.Span{}) {
 		r.Known.From = min(r.beginOf(nil, nil, nil, nil), r.Known.To)
 	}
 }
@@ -105,7 +102,7 @@ func (r *Request) isOfMeta(key string) bool {
 
 // beginOfGroup returns from when on the runs of a group are known.
 func (r *Request) beginOfGroup(g *TableGroup) record.Time {
-	if len(r.Sources) < 2 || r.Known == (Span{}) {
+	if len(r.Sources) < 2 || r.Known == (sums.Span{}) {
 		return r.Known.From
 	}
 	var keys, values, clusters []string
@@ -123,9 +120,9 @@ func (r *Request) beginOfGroup(g *TableGroup) record.Time {
 
 // KnownPart returns the part of the window of which the records are known that pass the
 // conditions, with the same ends where none is, and the sources that begin within it.
-func (r *Request) KnownPart() (part Span, later []SourceBegin) {
+func (r *Request) KnownPart() (part sums.Span, later []SourceBegin) {
 	r.narrowKnown()
-	part.From, part.To = r.Known.overlapWith(r.Window.From, r.Window.To)
+	part.From, part.To = r.Known.Overlap(r.Window.From, r.Window.To)
 	return part, r.laterSources()
 }
 
@@ -134,7 +131,7 @@ func (r *Request) laterSources() (list []SourceBegin) {
 	if !r.NameSources {
 		return nil
 	}
-	from, to := r.Known.overlapWith(r.Window.From, r.Window.To)
+	from, to := r.Known.Overlap(r.Window.From, r.Window.To)
 	for i := range r.Sources {
 		if b := &r.Sources[i]; b.From > from && b.From < to && r.mayHave(b, nil) {
 			list = append(list, *b)
@@ -143,30 +140,11 @@ func (r *Request) laterSources() (list []SourceBegin) {
 	return list
 }
 
-// overlapWith returns the part of a time that lies in the span; it is empty, with the same ends,
-// where none does.
-func (s Span) overlapWith(from, to record.Time) (record.Time, record.Time) {
-	if s == (Span{}) {
-		return from, to
-	}
-	begin := min(max(from, s.From), to)
-	return begin, max(min(to, s.To), begin)
-}
-
-// overlapLength is how much of a time lies in the span.
-func (s Span) overlapLength(from, to record.Time) record.Time {
-	from, to = s.overlapWith(from, to)
-	return to - from
-}
-
-// covers reports whether all of a time lies in the span.
-func (s Span) covers(from, to record.Time) bool { return s.overlapLength(from, to) == to-from }
-
-// cutEdges returns the edges of buckets that have a part in the span, moved to its ends, and
+// cutEdges returns the edges of buckets that have a part in a span, moved to its ends, and
 // which bucket the first of them is.
-func (s Span) cutEdges(edges []record.Time) (first int, out []record.Time) {
+func cutEdges(s sums.Span, edges []record.Time) (first int, out []record.Time) {
 	for i := range len(edges) - 1 {
-		from, to := s.overlapWith(edges[i], edges[i+1])
+		from, to := s.Overlap(edges[i], edges[i+1])
 		if from == to {
 			continue
 		}
@@ -180,13 +158,13 @@ func (s Span) cutEdges(edges []record.Time) (first int, out []record.Time) {
 
 // setLevels replaces the times that runs took and waited in buckets of which a part is
 // unknown by those of the known part: a mean number of runs is of that alone.
-func (r *Request) setLevels(ctx context.Context, ask QueryFunc, a *Result, edges []record.Time) error {
-	if a.Running == nil || r.Known.covers(edges[0], edges[len(edges)-1]) {
+func (r *Request) setLevels(ctx context.Context, ask sums.AskFunc, a *sums.Answer, edges []record.Time) error {
+	if a.Running == nil || r.Known.Covers(edges[0], edges[len(edges)-1]) {
 		return nil
 	}
 	clear(a.Running)
 	clear(a.Queued)
-	first, known := r.Known.cutEdges(edges)
+	first, known := cutEdges(r.Known, edges)
 	if known == nil {
 		return nil
 	}
@@ -199,7 +177,7 @@ func (r *Request) setLevels(ctx context.Context, ask QueryFunc, a *Result, edges
 	}
 	buckets, width := len(edges)-1, len(known)-1
 	for g := range b.Groups {
-		at, found := slices.BinarySearchFunc(a.Groups, b.Groups[g], func(x, y sums.Group) int { return sums.CompareValues(x.Values, y.Values, x.Lacks, y.Lacks) })
+		at, found := slices.BinarySearchFunc(a.Groups, b.Groups[g], compareGroups)
 		if !found {
 			continue // it came after the other groups were asked for
 		}
@@ -215,7 +193,7 @@ func (s *Table) markUnknown() {
 	r, last := s.Request, s.bucketCount()-1
 	s.partial, s.unknown = make([]bool, last+1), make([]bool, last+1)
 	for i := range s.partial {
-		known := r.Known.overlapLength(s.Edges[i], s.Edges[i+1])
+		known := r.Known.OverlapLength(s.Edges[i], s.Edges[i+1])
 		s.unknown[i] = known == 0
 		s.partial[i] = known < s.Edges[i+1]-s.Edges[i] ||
 			i == 0 && !r.Bucket.Starts(s.Edges[0], r.Zone) || i == last && !r.Bucket.Starts(s.Edges[last+1], r.Zone)
@@ -224,7 +202,7 @@ func (s *Table) markUnknown() {
 
 // Known returns the known part of the window; from is to where none of it is known.
 func (s *Table) Known() (from, to record.Time) {
-	return s.Request.Known.overlapWith(s.Request.Window.From, s.Request.Window.To)
+	return s.Request.Known.Overlap(s.Request.Window.From, s.Request.Window.To)
 }
 
 // isUnknown reports whether a cell is unknown: nothing is recorded in it, and nothing would
@@ -241,19 +219,19 @@ func (s *Table) isWholeUnknown(c *Column, g int) bool {
 // isBeforeUnknown is as isWholeUnknown, for the other window.
 func (s *Table) isBeforeUnknown(c *Column, g int) bool {
 	v := s.Request.Versus
-	return s.knownOf(g).overlapLength(v.From, v.To) == 0 && !c.before.hasValue(g)
+	return s.knownOf(g).OverlapLength(v.From, v.To) == 0 && !c.before.hasValue(g)
 }
 
 // beginsAfter reports whether the runs of a group are known from a time on, or from later.
 func (s *Table) beginsAfter(g int, at record.Time) bool {
 	known := s.knownOf(g)
-	return known != (Span{}) && known.From >= at
+	return known != (sums.Span{}) && known.From >= at
 }
 
 // knownOf returns the time of which the records of a group are known.
-func (s *Table) knownOf(g int) Span {
+func (s *Table) knownOf(g int) sums.Span {
 	known := s.Request.Known
-	if known != (Span{}) && s.Groups[g].Others == 0 {
+	if known != (sums.Span{}) && s.Groups[g].Others == 0 {
 		known.From = max(known.From, s.Groups[g].begin)
 	}
 	return known
@@ -271,6 +249,6 @@ func (s *Table) isComparable(c *Column, g int) bool {
 }
 
 // isComparable reports whether both windows are known: this one from its start on.
-func (r *Request) isComparable(known Span) bool {
-	return known == (Span{}) || known.From <= min(r.Window.From, r.Versus.From) && known.covers(r.Versus.From, r.Versus.To)
+func (r *Request) isComparable(known sums.Span) bool {
+	return known == (sums.Span{}) || known.From <= min(r.Window.From, r.Versus.From) && known.Covers(r.Versus.From, r.Versus.To)
 }

@@ -20,7 +20,7 @@ func TestHowManyRanAtATimeIsAMeanOverTimeAndASumOverGroups(t *testing.T) {
 		}
 		return list
 	}
-	ask := plain(func(_ context.Context, q sums.Question) (*sums.Answer, error) {
+	ask := plain(func(_ context.Context, q sums.Query) (*sums.Answer, error) {
 		if !q.Levels {
 			t.Error("the times are not asked for")
 		}

@@ -7,12 +7,11 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// measure is one that is no component: how a request asks for it, and its column of an
-// answer.
+// measure is one that is no component: how a request asks for it, and its column.
 type measure struct {
 	word   string
-	ask    func(*sums.Question, *Request)
-	column func(*Request, *sums.Answer) Column
+	ask    func(*sums.Query, *Request)
+	column func(*Request) Column
 }
 
 // The measures that are named elsewhere.
@@ -24,14 +23,16 @@ const (
 
 // wordMeasures are the measures that are no component, in the order of their columns.
 func wordMeasures() []measure {
-	counts := func(q *sums.Question, _ *Request) { q.Counts = true }
-	levels := func(q *sums.Question, _ *Request) { q.Levels = true }
+	counts := func(q *sums.Query, _ *Request) { q.Counts = true }
+	levels := func(q *sums.Query, _ *Request) { q.Levels = true }
 	count := func(word string, numbers func(*sums.Answer) []uint64) measure {
-		return measure{word, counts, func(_ *Request, a *sums.Answer) Column { return newColumn(word, Count, figures{n: numbers(a)}) }}
+		return measure{word, counts, func(*Request) Column {
+			return newColumn(word, Count, func(a *sums.Answer) figures { return figures{n: numbers(a)} })
+		}}
 	}
 	level := func(word string, times func(*sums.Answer) []sums.Sum) measure {
-		return measure{word, levels, func(r *Request, a *sums.Answer) Column {
-			return newColumn(word, Level, figures{sum: times(a), spans: r.knownSpans(a)})
+		return measure{word, levels, func(r *Request) Column {
+			return newColumn(word, Level, func(a *sums.Answer) figures { return figures{sum: times(a), spans: r.knownSpans(a)} })
 		}}
 	}
 	return []measure{
@@ -39,16 +40,16 @@ func wordMeasures() []measure {
 		count(jobs, func(a *sums.Answer) []uint64 { return a.Jobs }),
 		count("started", func(a *sums.Answer) []uint64 { return a.Started }),
 		count("stopped", func(a *sums.Answer) []uint64 { return a.Stopped }),
-		{people, func(q *sums.Question, r *Request) { q.People = r.People }, func(r *Request, a *sums.Answer) Column {
-			c := newColumn(people, Count, figures{n: a.People})
+		{people, func(q *sums.Query, r *Request) { q.People = r.People }, func(r *Request) Column {
+			c := newColumn(people, Count, func(a *sums.Answer) figures { return figures{n: a.People} })
 			c.apart = !slices.Contains(r.By, r.People)
 			return c
 		}},
-		{"wait", counts, func(_ *Request, a *sums.Answer) Column {
-			return newColumn("wait", Mean, figures{sum: a.Waited, n: a.Waiters}).withTimeUnit(false)
+		{"wait", counts, func(*Request) Column {
+			return newColumn("wait", Mean, func(a *sums.Answer) figures { return figures{sum: a.Waited, n: a.Waiters} }).withTimeUnit(false)
 		}},
-		{"efficiency", func(q *sums.Question, r *Request) { q.CPU, q.Cores = r.CPU, r.Cores }, func(_ *Request, a *sums.Answer) Column {
-			return newColumn("efficiency", Ratio, figures{sum: a.CPU, over: a.Cores})
+		{"efficiency", func(q *sums.Query, r *Request) { q.CPU, q.Cores = r.CPU, r.Cores }, func(*Request) Column {
+			return newColumn("efficiency", Ratio, func(a *sums.Answer) figures { return figures{sum: a.CPU, over: a.Cores} })
 		}},
 		level("running", func(a *sums.Answer) []sums.Sum { return a.Running }),
 		level("queued", func(a *sums.Answer) []sums.Sum { return a.Queued }),
@@ -67,7 +68,7 @@ func MeasureWords() (words []string) {
 func (r *Request) knownSpans(a *sums.Answer) []record.Time {
 	list := make([]record.Time, len(a.Edges)-1)
 	for i := range list {
-		list[i] = r.Known.overlapLength(a.Edges[i], a.Edges[i+1])
+		list[i] = r.Known.OverlapLength(a.Edges[i], a.Edges[i+1])
 	}
 	return list
 }

@@ -8,29 +8,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// MeterBasis says where meters leave something unknown, or contradict the jobs.
-type MeterBasis struct {
-	// Gaps are the times without a reading, up to the present, of each meter.
-	Gaps []MeterGap
-	// Exceeded are the buckets in which the jobs had more than the meters counted.
-	Exceeded []MeterExcess
-	// More is how many others are in neither list, which are bounded.
-	More int
-}
-
-// MeterGap is a time for which a meter has no reading.
-type MeterGap struct {
-	Meter    string
-	From, To record.Time
-}
-
-// MeterExcess is by how much the jobs exceed the meters in a time.
-type MeterExcess struct {
-	From, To record.Time
-	By       sums.Sum
-}
-
-// mostNamed bounds the lists of a [MeterBasis].
+// mostNamed bounds the lists of a [sums.MeterBasis].
 const mostNamed = 20
 
 // wantedMeters are the meters that a weight asks for; nil: none does.
@@ -57,11 +35,11 @@ func (p *plan) checkMeters() error {
 	}
 	switch {
 	case len(q.By) > 0:
-		return fmt.Errorf("%w: a meter counts the energy of the whole site; ask for energy_metered and energy_idle without by", sums.ErrQuestion)
+		return fmt.Errorf("%w: a meter counts the energy of the whole site; ask for energy_metered and energy_idle without by", sums.ErrQuery)
 	case len(q.Having) > 0 || isFiltered(&q.Where):
-		return fmt.Errorf("%w: a meter counts the energy of the whole site; ask for energy_metered and energy_idle without filters", sums.ErrQuestion)
+		return fmt.Errorf("%w: a meter counts the energy of the whole site; ask for energy_metered and energy_idle without filters", sums.ErrQuery)
 	case q.Credit == sums.AtStop:
-		return fmt.Errorf("%w: a meter counts energy when it is drawn; ask for energy_metered and energy_idle without credit=stop", sums.ErrQuestion)
+		return fmt.Errorf("%w: a meter counts energy when it is drawn; ask for energy_metered and energy_idle without credit=stop", sums.ErrQuery)
 	}
 	return nil
 }
@@ -81,7 +59,7 @@ func (f *folding) passedPart(bucket int) (from, to record.Time) {
 // meteredEnergy is what the meters counted in each bucket. Unknown is not 0 where one has no
 // reading for a part of the bucket that has passed.
 func (f *folding) meteredEnergy() (sum, unknown []sums.Sum) {
-	sum, unknown = make([]sums.Sum, f.cells), make([]sums.Sum, f.cells)
+	sum, unknown = make([]sums.Sum, f.cells.Cells()), make([]sums.Sum, f.cells.Cells())
 	for b := range sum {
 		from, to := f.passedPart(b)
 		for _, m := range f.wantedMeters() {
@@ -97,7 +75,7 @@ func (f *folding) meteredEnergy() (sum, unknown []sums.Sum) {
 
 // applyMeters turns the energy of the jobs into that of the meters, or the rest, which is the idle
 // part: jobs and rest are the meter. It is negative where the jobs exceed the meter.
-func (f *folding) applyMeters(v *Value, part EnergyPart) {
+func (f *folding) applyMeters(v *sums.Worth, part EnergyPart) {
 	sum, unknown := f.meteredEnergy()
 	v.Strict = true
 	if part == EnergyMetered {
@@ -107,7 +85,7 @@ func (f *folding) applyMeters(v *Value, part EnergyPart) {
 	for b := range sum {
 		jobless := v.Sum[b].IsZero() && !v.Beside[b].IsZero()
 		v.Beside[b] = unknown[b]
-		if from, to := f.passedPart(b); !unknown[b].IsZero() || jobless || !f.q.Known.covers(from, to) {
+		if from, to := f.passedPart(b); !unknown[b].IsZero() || jobless || !f.q.Known.Covers(from, to) {
 			v.Sum[b], v.Beside[b] = sums.Sum{}, sums.SumOf(1)
 			continue
 		}
@@ -116,25 +94,25 @@ func (f *folding) applyMeters(v *Value, part EnergyPart) {
 }
 
 // meterBasis is what the meters leave unknown or contradict; nil where none is asked for.
-func (f *folding) meterBasis() *MeterBasis {
+func (f *folding) meterBasis(e *sums.EnergySums) *sums.MeterBasis {
 	meters := f.wantedMeters()
 	if meters == nil {
 		return nil
 	}
-	b := &MeterBasis{}
+	b := &sums.MeterBasis{}
 	from, to := f.q.Edges[0], f.q.Edges[len(f.q.Edges)-1]
 	for _, m := range meters {
 		m.Gaps(from, max(from, min(to, f.q.Now)), func(from, to record.Time) {
 			if len(b.Gaps) < mostNamed {
-				b.Gaps = append(b.Gaps, MeterGap{m.Name, from, to})
+				b.Gaps = append(b.Gaps, sums.MeterGap{Meter: m.Name, From: from, To: to})
 			} else {
 				b.More++
 			}
 		})
 	}
-	idle := Value{Sum: make([]sums.Sum, f.cells), Beside: make([]sums.Sum, f.cells)}
-	sums.AddSums(idle.Sum, f.foldSums(f.base.Energy.Measured))
-	sums.AddSums(idle.Sum, f.foldSums(f.base.Energy.Modelled))
+	idle := sums.Worth{Sum: make([]sums.Sum, f.cells.Cells()), Beside: make([]sums.Sum, f.cells.Cells())}
+	sums.AddSums(idle.Sum, e.Measured)
+	sums.AddSums(idle.Sum, e.Modelled)
 	f.applyMeters(&idle, EnergyIdle)
 	for i, s := range idle.Sum {
 		if !s.Less(sums.Sum{}) {
@@ -145,7 +123,7 @@ func (f *folding) meterBasis() *MeterBasis {
 			continue
 		}
 		from, to := f.passedPart(i)
-		b.Exceeded = append(b.Exceeded, MeterExcess{from, to, sums.Sum{}.Sub(s)})
+		b.Exceeded = append(b.Exceeded, sums.MeterExcess{From: from, To: to, By: sums.Sum{}.Sub(s)})
 	}
 	return b
 }

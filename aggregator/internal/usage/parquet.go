@@ -110,7 +110,7 @@ func (c *Column) parquetValue(f *figures, i int, untold bool) (parquet.Value, bo
 func (c *Column) toMillionths(s sums.Sum) sums.Sum {
 	switch {
 	case c.isInValueUnit():
-		return Millionths(s)
+		return sums.Millionths(s)
 	case c.hours:
 		return s.Over(3600)
 	}

@@ -68,7 +68,7 @@ func TestParquetHasTheTableOfJSON(t *testing.T) {
 		groups := rapid.IntRange(0, 5).Draw(t, "groups")
 		r := Request{Window: testWindow(t, "2026-Q1"), Bucket: calendar.Month, By: []string{"k"}, Measures: everything(),
 			Hours: rapid.Bool().Draw(t, "hours"), Top: rapid.IntRange(0, 4).Draw(t, "top")}
-		s, err := MakeTable(context.Background(), plain(func(_ context.Context, q sums.Question) (*sums.Answer, error) { return answerOf(t, q, groups), nil }), r)
+		s, err := MakeTable(context.Background(), plain(func(_ context.Context, q sums.Query) (*sums.Answer, error) { return answerOf(t, q, groups), nil }), r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -119,7 +119,7 @@ func TestPartial_AnyWindowInAnyZone_IsWhatIsCutOrNotOver(t *testing.T) {
 		if rapid.Bool().Draw(t, "over") {
 			now += 100 * record.Day
 		}
-		r := Request{Bucket: u, Zone: zone, By: []string{"k"}, Measures: []string{"Cores"}, Now: now, Known: Span{From: min(instant(), now), To: now}}
+		r := Request{Bucket: u, Zone: zone, By: []string{"k"}, Measures: []string{"Cores"}, Now: now, Known: sums.Span{From: min(instant(), now), To: now}}
 		if word := rapid.SampledFrom([]string{"", "", "", "today", "this-week", "last-week", "this-month", "last-month", "this-year", "14d", "36h", "90d"}).Draw(t, "word"); word != "" {
 			r.Window, err = calendar.ParseWindow(word, now, zone)
 			r.Window = r.Window.InIntervals(u, zone)
@@ -130,7 +130,7 @@ func TestPartial_AnyWindowInAnyZone_IsWhatIsCutOrNotOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := MakeTable(context.Background(), plain(func(_ context.Context, q sums.Question) (*sums.Answer, error) {
+		s, err := MakeTable(context.Background(), plain(func(_ context.Context, q sums.Query) (*sums.Answer, error) {
 			return &sums.Answer{Edges: q.Edges, By: q.By}, nil
 		}), r)
 		if err != nil {

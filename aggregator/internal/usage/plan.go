@@ -9,7 +9,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// maxCells bounds groups × buckets of the questions without derived keys, which have
+// maxCells bounds groups × buckets of the querys without derived keys, which have
 // more of both than those that they answer.
 const maxCells = 4_000_000
 
@@ -31,15 +31,14 @@ func (b *Derivation) Weight(name string) (*Weight, bool) {
 	return &b.Weights[i], true
 }
 
-// Answer answers a question. Errors are those of ask, or wrap [sums.ErrQuestion].
-func (b *Derivation) Answer(ctx context.Context, ask AskFunc, q Query) (*Result, error) {
+// Answer answers a query. Errors are those of ask, or wrap [sums.ErrQuery].
+func (b *Derivation) Answer(ctx context.Context, ask sums.AskFunc, q sums.Query) (*sums.Answer, error) {
 	p, err := b.planQuery(&q)
 	if err != nil {
 		return nil, err
 	}
 	if p == nil {
-		a, err := ask(ctx, q.Question)
-		return &Result{Answer: a}, err
+		return ask(ctx, q)
 	}
 	a, err := ask(ctx, p.base)
 	if err != nil {
@@ -48,12 +47,12 @@ func (b *Derivation) Answer(ctx context.Context, ask AskFunc, q Query) (*Result,
 	return p.foldAnswer(a)
 }
 
-// plan is how a question is answered by one without derived keys.
+// plan is how a query is answered by one without derived keys.
 type plan struct {
-	q       *Query
-	base    sums.Question
+	q       *sums.Query
+	base    sums.Query
 	columns []keyColumn
-	by      []int // where the columns of the question's By are
+	by      []int // where the columns of the query's By are
 	having  []int // of its Having
 	people  int   // of its People; -1 when no one asks
 	weights []weighing
@@ -61,11 +60,8 @@ type plan struct {
 	// first instants of the window and of what follows a cut.
 	phases []record.Time
 	// pieces are the buckets of base.
-	pieces []derivedPiece
+	pieces []sums.BucketTarget
 }
-
-// derivedPiece is a part of a bucket in which nothing changes.
-type derivedPiece struct{ bucket, phase int }
 
 // keyColumn is a key that is needed: where its values come from.
 type keyColumn struct {
@@ -80,10 +76,11 @@ type weighing struct {
 	columns []int
 }
 
-// planQuery returns nil when the question can be asked as it is.
-func (b *Derivation) planQuery(q *Query) (*plan, error) {
-	p := &plan{q: q, base: q.Question, people: -1}
+// planQuery returns nil when the query can be asked as it is.
+func (b *Derivation) planQuery(q *sums.Query) (*plan, error) {
+	p := &plan{q: q, base: *q, people: -1}
 	p.base.By, p.base.MaxCells = nil, maxCells
+	p.base.Weights, p.base.Having = nil, nil
 	derived := len(q.Weights) > 0 || len(q.Having) > 0
 	for _, name := range q.By {
 		_, is := b.Key(name)
@@ -143,7 +140,7 @@ func (p *plan) addWeights(b *Derivation) error {
 	for _, name := range p.q.Weights {
 		w, is := b.Weight(name)
 		if !is {
-			return fmt.Errorf("%w: there is no weight %q", sums.ErrQuestion, name)
+			return fmt.Errorf("%w: there is no weight %q", sums.ErrQuery, name)
 		}
 		use := weighing{Weight: w}
 		if w.Energy != nil {
@@ -163,7 +160,7 @@ func (p *plan) addWeights(b *Derivation) error {
 	return nil
 }
 
-// addComponents asks for components that the question may have left out.
+// addComponents asks for components that the query may have left out.
 func (p *plan) addComponents(names []string) {
 	if p.base.Components == nil {
 		return
@@ -205,7 +202,7 @@ func (p *plan) cutPieces() {
 		for phase+1 < len(p.phases) && p.phases[phase+1] <= from {
 			phase++
 		}
-		p.pieces = append(p.pieces, derivedPiece{bucket: bucket, phase: phase})
+		p.pieces = append(p.pieces, sums.BucketTarget{Bucket: bucket, Phase: phase})
 	}
 }
 

@@ -30,9 +30,6 @@ func (w wrong) Unwrap() []error { return []error{ErrRequest, w.error} }
 
 func requestError(format string, args ...any) error { return wrong{fmt.Errorf(format, args...)} }
 
-// QueryFunc answers questions about usage.
-type QueryFunc func(context.Context, Query) (*Result, error)
-
 // Request says what a table is about.
 type Request struct {
 	Window calendar.Window
@@ -43,7 +40,7 @@ type Request struct {
 	By    []string
 	Where store.Query
 	// Having are conditions on keys, derived ones too.
-	Having []Filter
+	Having []sums.Filter
 	// Derived are keys that are known even where no record has them.
 	Derived []string
 	// Weights are the names of the measures that value usage; they hide components.
@@ -70,7 +67,7 @@ type Request struct {
 	Now                record.Time
 	// Known is the time of which records are known: outside of it what is not recorded is
 	// unknown, not zero, and has no part in means and utilization.
-	Known Span
+	Known sums.Span
 	// Sources are those of all records. Where those of which a part of an answer can be begin
 	// later than Known, so does the known time of that part. With NameSources, an answer names
 	// those that begin later than its own.
@@ -127,8 +124,8 @@ func (r *Request) allWords() []string {
 }
 
 // queryFor is what is to be asked for the buckets between edges.
-func (r *Request) queryFor(edges []record.Time) Query {
-	q := sums.Question{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: MaxCells}
+func (r *Request) queryFor(edges []record.Time) sums.Query {
+	q := sums.Query{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: MaxCells}
 	for _, m := range wordMeasures() {
 		if r.wantsWord(m.word) {
 			m.ask(&q, r)
@@ -137,8 +134,13 @@ func (r *Request) queryFor(edges []record.Time) Query {
 	if !r.wantsAll() {
 		q.Components, q.Unscored = r.componentNames(), r.unscoredNames()
 	}
-	weights := slices.DeleteFunc(slices.Clone(r.Weights), func(name string) bool { return !slices.Contains(r.Measures, name) })
-	return Query{Question: q, Weights: weights, Having: r.Having, Known: r.Known}
+	q.Weights, q.Having, q.Known = r.wantedWeights(), r.Having, r.Known
+	return q
+}
+
+// wantedWeights are the weights that are asked for.
+func (r *Request) wantedWeights() []string {
+	return slices.DeleteFunc(slices.Clone(r.Weights), func(name string) bool { return !slices.Contains(r.Measures, name) })
 }
 
 // unscoredNames are the components of which no score is asked for.
@@ -179,14 +181,14 @@ func (r *Request) checkFields() error {
 }
 
 // Ever asks for all that there ever was by some keys.
-func (r *Request) Ever(ctx context.Context, ask QueryFunc, by ...string) (*Result, error) {
-	q := sums.Question{Edges: []record.Time{record.MinTime, record.MaxTime}, By: by, Now: r.Now, MaxCells: MaxCells}
-	return ask(ctx, Query{Question: q})
+func (r *Request) Ever(ctx context.Context, ask sums.AskFunc, by ...string) (*sums.Answer, error) {
+	q := sums.Query{Edges: []record.Time{record.MinTime, record.MaxTime}, By: by, Now: r.Now, MaxCells: MaxCells}
+	return ask(ctx, q)
 }
 
 // checkKeys returns an error when a key of By, or the one whose values are people, is in no
 // record at all.
-func (r *Request) checkKeys(ctx context.Context, ask QueryFunc, a *Result) error {
+func (r *Request) checkKeys(ctx context.Context, ask sums.AskFunc, a *sums.Answer) error {
 	for i, key := range r.By {
 		if slices.ContainsFunc(a.Groups, func(g sums.Group) bool { return !g.Lacks[i] }) {
 			continue
@@ -202,7 +204,7 @@ func (r *Request) checkKeys(ctx context.Context, ask QueryFunc, a *Result) error
 }
 
 // checkKey returns an error when there are records and none has the key.
-func (r *Request) checkKey(ctx context.Context, ask QueryFunc, key string) error {
+func (r *Request) checkKey(ctx context.Context, ask sums.AskFunc, key string) error {
 	if slices.Contains(r.Derived, key) {
 		return nil
 	}

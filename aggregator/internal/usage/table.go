@@ -1,10 +1,10 @@
 package usage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
@@ -14,26 +14,21 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// Table is an answer. Its cells are those of group g and bucket b.
+// Table is an answer that is laid out. Its cells are those of group g and bucket b.
 type Table struct {
 	Request *Request
-	// Index and Seq are up to where the log and the feed are in it; Way says how it
-	// was found.
-	Index, Seq uint64
-	Way        string
-	// Open is how many of the records go on, Several how many have more than one
-	// value for a key of By.
-	Open, Several uint64
-	// Records is how many there are, each once.
-	Records uint64
-	// Basis is that of energy and CO2; nil where neither is asked for.
-	Basis   *EnergyBasis
-	Edges   []record.Time
-	Labels  []string
-	Groups  []TableGroup
-	Columns []Column
+	// Index and Seq are up to where the log and the feed are in it. Records is how many there are,
+	// each once, Open how many of them go on, and Several how many have more than one value for a
+	// key of By.
+	Index, Seq, Records, Open, Several uint64
+	Edges                              []record.Time
+	Labels                             []string
+	Groups                             []TableGroup
+	Columns                            []Column
 
-	placeOf []int // of the groups of the other window
+	// now and before are the answers for both windows, with the same groups; before is nil
+	// without a comparison. The columns have their figures.
+	now, before *sums.Answer
 	// partial and unknown are of each bucket: see markUnknown.
 	partial, unknown []bool
 }
@@ -50,7 +45,7 @@ type TableGroup struct {
 
 // MakeTable asks for what is on the table. Errors that wrap [ErrRequest] say what is wrong
 // with the request.
-func MakeTable(ctx context.Context, ask QueryFunc, r Request) (*Table, error) {
+func MakeTable(ctx context.Context, ask sums.AskFunc, r Request) (*Table, error) {
 	r.setDefaults()
 	if err := r.checkFields(); err != nil {
 		return nil, err
@@ -60,28 +55,54 @@ func MakeTable(ctx context.Context, ask QueryFunc, r Request) (*Table, error) {
 	if err != nil {
 		return nil, wrong{err}
 	}
-	a, err := r.askChecked(ctx, ask, edges)
+	s := &Table{Request: &r, Edges: edges, Labels: calendar.Labels(edges, r.Bucket, r.Zone)}
+	s.markUnknown()
+	if err := s.askAnswers(ctx, ask); err != nil {
+		return nil, err
+	}
+	a := s.now
+	s.Index, s.Seq, s.Records, s.Open, s.Several = a.Index, a.Seq, a.Runs, a.Open, a.Several
+	s.setFigures()
+	place, err := s.placeGroups()
 	if err != nil {
 		return nil, err
 	}
-	s := &Table{Request: &r, Index: a.Index, Seq: a.Seq, Way: a.Way, Open: a.Open, Several: a.Several, Records: a.Runs, Basis: a.Basis, Edges: edges, Labels: calendar.Labels(edges, r.Bucket, r.Zone)}
-	s.markUnknown()
-	s.setColumns(a)
-	if err := s.addCapacity(ctx, ask); err != nil {
-		return nil, err
+	s.moveGroups(place)
+	return s, nil
+}
+
+// askAnswers asks for all that is on the table, and makes its groups and columns.
+func (s *Table) askAnswers(ctx context.Context, ask sums.AskFunc) (err error) {
+	r := s.Request
+	if s.now, err = r.askChecked(ctx, ask, s.Edges); err != nil {
+		return err
 	}
+	var other []record.Time
 	if r.Versus != nil {
-		if err := s.addComparison(ctx, ask); err != nil {
-			return nil, err
+		other = []record.Time{r.Versus.From, r.Versus.To}
+		if s.before, err = r.askBuckets(ctx, ask, other); err != nil {
+			return err
 		}
+		completeAnswer(s.now, s.before)
+		completeAnswer(s.before, s.now)
 	}
-	s.pruneGroups()
-	return s, s.orderGroups()
+	if err := s.uniteGroups(); err != nil {
+		return err
+	}
+	s.Columns = r.answerColumns(s.now)
+	return s.addCapacity(ctx, ask, other)
+}
+
+// completeAnswer adds the components that another answer has, with nothing used.
+func completeAnswer(a, other *sums.Answer) {
+	for i := range other.Components {
+		a.Components = withComponent(a.Components, &other.Components[i], len(a.Groups)*(len(a.Edges)-1))
+	}
 }
 
 // askChecked asks for the buckets between edges, and refuses keys and components that are in
 // no record.
-func (r *Request) askChecked(ctx context.Context, ask QueryFunc, edges []record.Time) (*Result, error) {
+func (r *Request) askChecked(ctx context.Context, ask sums.AskFunc, edges []record.Time) (*sums.Answer, error) {
 	a, err := r.askBuckets(ctx, ask, edges)
 	if err != nil {
 		return nil, err
@@ -93,7 +114,7 @@ func (r *Request) askChecked(ctx context.Context, ask QueryFunc, edges []record.
 }
 
 // askBuckets asks for the buckets between edges.
-func (r *Request) askBuckets(ctx context.Context, ask QueryFunc, edges []record.Time) (*Result, error) {
+func (r *Request) askBuckets(ctx context.Context, ask sums.AskFunc, edges []record.Time) (*sums.Answer, error) {
 	a, err := ask(ctx, r.queryFor(edges))
 	if errors.Is(err, sums.ErrTooMany) || err == nil && len(a.Groups)*(len(edges)-1) > MaxCells {
 		return nil, tooMany(len(edges) - 1)
@@ -108,18 +129,6 @@ func tooMany(buckets int) error {
 	return requestError("the groups in %d buckets are more than the %d cells that are answered at once; ask for longer buckets, a shorter window, fewer keys or a filter", buckets, MaxCells)
 }
 
-// setColumns makes the groups and the columns of an answer.
-func (s *Table) setColumns(a *Result) {
-	for _, g := range a.Groups {
-		s.Groups = append(s.Groups, s.Request.tableGroup(&g))
-	}
-	s.Columns = s.Request.answerColumns(a)
-	for i := range s.Columns {
-		c := &s.Columns[i]
-		c.whole = s.wholeFigures(c, a)
-	}
-}
-
 // tableGroup is a group as a line.
 func (r *Request) tableGroup(g *sums.Group) TableGroup {
 	t := TableGroup{Values: g.Values, Lacks: g.Lacks}
@@ -129,81 +138,92 @@ func (r *Request) tableGroup(g *sums.Group) TableGroup {
 
 func (s *Table) bucketCount() int { return len(s.Edges) - 1 }
 
-// wholeFigures is a column of the whole window; nil when it does not follow from the buckets.
-func (s *Table) wholeFigures(c *Column, a *Result) *figures {
-	groups, buckets := len(s.Groups), s.bucketCount()
-	if c.Name == people && buckets > 1 {
-		return nil
-	}
-	if c.Component == "" && (c.Name == records || c.Name == jobs) {
-		whole, touching, begun := a.AllRecords, a.Records, a.Begun
-		if c.Name == jobs {
-			whole, touching, begun = a.AllJobs, a.Jobs, a.Started
-		}
-		switch {
-		case whole != nil:
-			c.once = &whole.All
-			return &figures{n: whole.Groups}
-		case buckets > 1 && s.Request.Credit == sums.Spread:
-			return touchingAny(touching, begun, groups, buckets)
+// setFigures gives the columns their figures of both answers.
+func (s *Table) setFigures() {
+	whole := s.now.SumBuckets()
+	total := whole.SumGroups()
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		c.cells, c.whole, c.total, c.before = c.of(s.now), c.figuresOf(whole), c.figuresOf(total), nil
+		if s.before != nil {
+			c.before = c.figuresOf(s.before)
 		}
 	}
-	out := c.cells.sumBuckets(groups, buckets)
-	for i := range c.cells.sum {
-		if c.strict && c.cells.isUnknown(i) {
-			out.sum[i/buckets], out.over[i/buckets] = sums.Sum{}, sums.SumOf(1)
-		}
-	}
-	return &out
+	s.updateCapacity()
 }
 
-// touchingAny is how many runs of each group touch a window: those that touch its first
-// bucket, or begin in another.
-func touchingAny(touching, begun []uint64, groups, buckets int) *figures {
-	out := figures{n: make([]uint64, groups)}
-	for g := range groups {
-		out.n[g] = touching[g*buckets]
-		for _, n := range begun[g*buckets+1 : (g+1)*buckets] {
-			out.n[g] += n
-		}
+// uniteGroups gives both answers the groups of either and those that no one used, in the order
+// of their values.
+func (s *Table) uniteGroups(idle ...sums.Group) error {
+	union := slices.Concat(s.now.Groups, idle)
+	if s.before != nil {
+		union = append(union, s.before.Groups...)
 	}
-	return &out
+	slices.SortStableFunc(union, compareGroups)
+	union = slices.CompactFunc(union, func(a, b sums.Group) bool { return compareGroups(a, b) == 0 })
+	if len(union)*s.bucketCount() > MaxCells {
+		return tooMany(s.bucketCount())
+	}
+	for _, a := range []**sums.Answer{&s.now, &s.before} {
+		if *a == nil || len((*a).Groups) == len(union) {
+			continue
+		}
+		place := make([]int, len((*a).Groups))
+		for i, g := range (*a).Groups {
+			place[i], _ = slices.BinarySearchFunc(union, g, compareGroups)
+		}
+		*a = (*a).MoveGroups(place, union)
+	}
+	s.Groups = nil
+	for i := range union {
+		s.Groups = append(s.Groups, s.Request.tableGroup(&union[i]))
+	}
+	return nil
 }
 
-// orderGroups puts the groups in the order that is asked for, and the small ones together.
-func (s *Table) orderGroups() error {
+// compareGroups orders groups as answers do.
+func compareGroups(a, b sums.Group) int {
+	return sums.CompareValues(a.Values, b.Values, a.Lacks, b.Lacks)
+}
+
+// placeGroups returns where each group goes: into the order that is asked for, the small ones
+// together. Those without a figure in any column go nowhere, since whether the answer has them
+// depends on how it was found.
+func (s *Table) placeGroups() ([]int, error) {
 	r := s.Request
-	if r.Top == 0 && r.Order == "" {
-		return nil
+	var order []int
+	place := make([]int, len(s.Groups))
+	for g := range place {
+		if place[g] = -1; len(r.By) == 0 || s.hasFigures(g) {
+			order = append(order, g)
+		}
 	}
-	by, err := s.orderColumn()
-	if err != nil {
-		return err
-	}
-	order := make([]int, len(s.Groups))
-	values := make([]float64, len(s.Groups))
-	for g := range order {
-		order[g] = g
-		if by != nil {
-			if v, ok := by.cellValue(by.whole, g); ok {
-				values[g] = v
+	if r.Top > 0 || r.Order != "" {
+		by, err := s.orderColumn(len(order))
+		if err != nil {
+			return nil, err
+		}
+		values := make([]float64, len(s.Groups))
+		for _, g := range order {
+			if by != nil {
+				if v, ok := by.cellValue(by.whole, g); ok {
+					values[g] = v
+				}
 			}
 		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
 	}
-	sort.SliceStable(order, func(i, j int) bool { return values[order[i]] > values[order[j]] })
-	place := make([]int, len(order))
 	for at, g := range order {
 		place[g] = at
 		if r.Top > 0 {
 			place[g] = min(at, r.Top)
 		}
 	}
-	s.moveGroups(place)
-	return nil
+	return place, nil
 }
 
-// orderColumn is nil where there is nothing to order.
-func (s *Table) orderColumn() (*Column, error) {
+// orderColumn is nil where there is nothing to order of some groups.
+func (s *Table) orderColumn(groups int) (*Column, error) {
 	var names []string
 	var found *Column
 	want := s.Request.orderName()
@@ -217,7 +237,7 @@ func (s *Table) orderColumn() (*Column, error) {
 			found = c
 		}
 	}
-	if found != nil || len(s.Groups) == 0 || s.Request.Order == "" && len(names) == 0 {
+	if found != nil || groups == 0 || s.Request.Order == "" && len(names) == 0 {
 		return found, nil
 	}
 	if near := spelling.Suggest(want, names); near != "" {
@@ -233,24 +253,6 @@ func (r *Request) orderName() string {
 		return r.Measures[0]
 	}
 	return r.Order
-}
-
-// pruneGroups leaves groups out that have nothing in any column: whether the answer has
-// them depends on how it was found.
-func (s *Table) pruneGroups() {
-	if len(s.Request.By) == 0 {
-		return
-	}
-	place, left := make([]int, len(s.Groups)), 0
-	for g := range place {
-		if place[g] = -1; s.hasFigures(g) {
-			place[g] = left
-			left++
-		}
-	}
-	if left < len(place) {
-		s.moveGroups(place)
-	}
 }
 
 // hasFigures reports whether a group has anything.
@@ -272,58 +274,47 @@ func (s *Table) hasFigures(g int) bool {
 // moveGroups moves group g to place[g], and leaves it out where that is negative; those
 // that meet are added up.
 func (s *Table) moveGroups(place []int) {
-	groups := 0
-	for _, p := range place {
-		groups = max(groups, p+1)
+	groups, moved := 0, false
+	for g, p := range place {
+		groups, moved = max(groups, p+1), moved || p != g
 	}
-	old := s.Groups
-	s.Groups = make([]TableGroup, groups)
+	if !moved {
+		return
+	}
+	lines, list := make([]TableGroup, groups), make([]sums.Group, groups)
 	for g, p := range place {
 		if p < 0 {
 			continue
 		}
-		if n := &s.Groups[p]; n.Others == 0 {
-			*n = old[g]
-			n.Others = max(n.Others, 1)
+		if n := &lines[p]; n.Others == 0 {
+			*n = s.Groups[g]
+			n.Others = 1
 		} else {
 			n.Others++
 		}
 	}
-	for g := range s.Groups {
-		if n := &s.Groups[g]; n.Others == 1 {
+	for g := range lines {
+		n := &lines[g]
+		if n.Others == 1 {
 			n.Others = 0
 		} else {
 			n.Values, n.Lacks = nil, nil
 		}
+		list[g] = sums.Group{Values: n.Values, Lacks: n.Lacks}
+	}
+	s.Groups, s.now = lines, s.now.MoveGroups(place, list)
+	if s.before != nil {
+		s.before = s.before.MoveGroups(place, list)
 	}
 	for i := range s.Columns {
-		s.Columns[i].regroupFigures(place, groups, s.bucketCount())
+		s.Columns[i].supply.regroupClusters(place, groups)
 	}
-	s.updateCapacity()
-}
-
-func (c *Column) regroupFigures(place []int, groups, buckets int) {
-	c.supply.regroupClusters(place, groups)
-	c.cells = c.cells.regroupCells(place, groups, buckets)
-	for _, f := range []**figures{&c.whole, &c.before} {
-		if *f != nil {
-			out := (*f).regroupCells(place, groups, 1)
-			*f = &out
-		}
-	}
-	if c.lacking != nil {
-		f := figures{sum: c.lacking}
-		c.lacking = f.regroupCells(place, groups, buckets).sum
-	}
-	for i := range c.unpriced {
-		f := figures{sum: c.unpriced[i].Used}
-		c.unpriced[i].Used = f.regroupCells(place, groups, buckets).sum
-	}
+	s.setFigures()
 }
 
 // completeComponents adds the components that are asked for and of which there is nothing
 // in the window, and refuses those that are in no record at all.
-func (r *Request) completeComponents(ctx context.Context, ask QueryFunc, a *Result) error {
+func (r *Request) completeComponents(ctx context.Context, ask sums.AskFunc, a *sums.Answer) error {
 	if r.wantsAll() || len(r.missingMeasures(a)) == 0 {
 		return nil
 	}
@@ -345,7 +336,7 @@ func (r *Request) completeComponents(ctx context.Context, ask QueryFunc, a *Resu
 
 // componentsByUnit are the components by the units that people say for them, such as core-hours.
 // CPU-hours are those of CPU seconds or, without any, of cores.
-func componentsByUnit(a *Result) map[string]string {
+func componentsByUnit(a *sums.Answer) map[string]string {
 	of := map[string]string{}
 	for i := range a.Components {
 		c := &a.Components[i]
@@ -368,7 +359,7 @@ func componentsByUnit(a *Result) map[string]string {
 const cpuHours = "CPU-hours"
 
 // missingMeasures are the measures that the answer has no component for.
-func (r *Request) missingMeasures(a *Result) (list []string) {
+func (r *Request) missingMeasures(a *sums.Answer) (list []string) {
 	have := measureNames(a)
 	for _, m := range slices.Concat(r.Components, r.Measures) {
 		if !r.isWordMeasure(m) && !slices.Contains(have, m) {
@@ -379,7 +370,7 @@ func (r *Request) missingMeasures(a *Result) (list []string) {
 }
 
 // measureNames are the names of an answer's components, alone and with each score.
-func measureNames(a *Result) (list []string) {
+func measureNames(a *sums.Answer) (list []string) {
 	for i := range a.Components {
 		c := &a.Components[i]
 		if !slices.Contains(list, c.Name) {

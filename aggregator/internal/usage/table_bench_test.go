@@ -14,7 +14,7 @@ import (
 )
 
 // yearOfUsers answers with 1 500 users, of whom most use something on most days.
-func yearOfUsers(_ context.Context, q sums.Question) (*sums.Answer, error) {
+func yearOfUsers(_ context.Context, q sums.Query) (*sums.Answer, error) {
 	const users = 1500
 	rng := rand.New(rand.NewPCG(1, 2))
 	cells := users * (len(q.Edges) - 1)

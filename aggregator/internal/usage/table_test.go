@@ -22,8 +22,8 @@ import (
 )
 
 // plain asks without derived keys.
-func plain(ask AskFunc) QueryFunc {
-	return func(ctx context.Context, q Query) (*Result, error) {
+func plain(ask sums.AskFunc) sums.AskFunc {
+	return func(ctx context.Context, q sums.Query) (*sums.Answer, error) {
 		return (&Derivation{}).Answer(ctx, ask, q)
 	}
 }
@@ -37,7 +37,7 @@ func testWindow(t interface{ Fatal(...any) }, word string) calendar.Window {
 }
 
 // answerOf makes up an answer of some groups.
-func answerOf(t *rapid.T, q sums.Question, groups int) *sums.Answer {
+func answerOf(t *rapid.T, q sums.Query, groups int) *sums.Answer {
 	cells := groups * (len(q.Edges) - 1)
 	number := rapid.Uint64Range(0, 9)
 	sum := rapid.Map(rapid.Int64Range(-3, 1e18), func(v int64) sums.Sum { return sums.SumOf(max(v, 0)) })
@@ -87,7 +87,7 @@ func TestAllFormatsSayTheSame(t *testing.T) {
 		groups := rapid.IntRange(0, 5).Draw(t, "groups")
 		r := Request{Window: testWindow(t, "2026-Q1"), Bucket: calendar.Month, By: []string{"k"}, Measures: everything(),
 			Hours: rapid.Bool().Draw(t, "hours"), Top: rapid.IntRange(0, 4).Draw(t, "top"), Order: rapid.SampledFrom([]string{"", "Cores", "wait"}).Draw(t, "order")}
-		s, err := MakeTable(context.Background(), plain(func(_ context.Context, q sums.Question) (*sums.Answer, error) { return answerOf(t, q, groups), nil }), r)
+		s, err := MakeTable(context.Background(), plain(func(_ context.Context, q sums.Query) (*sums.Answer, error) { return answerOf(t, q, groups), nil }), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestTheOthersHaveWhatTheTopHasNot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		groups := rapid.IntRange(0, 6).Draw(t, "groups")
 		var a *sums.Answer
-		ask := func(_ context.Context, q sums.Question) (*sums.Answer, error) {
+		ask := func(_ context.Context, q sums.Query) (*sums.Answer, error) {
 			if a == nil {
 				a = answerOf(t, q, groups)
 			}
@@ -200,7 +200,7 @@ func TestTheOthersHaveWhatTheTopHasNot(t *testing.T) {
 
 func TestGroupsOfEitherWindowAreCompared(t *testing.T) {
 	now, before := testWindow(t, "2026-03"), testWindow(t, "2026-02")
-	ask := func(_ context.Context, q sums.Question) (*sums.Answer, error) {
+	ask := func(_ context.Context, q sums.Query) (*sums.Answer, error) {
 		names, used, component := []string{"a", "b"}, []int64{4e6, 2e6}, "Cores"
 		if q.Edges[0] == before.From {
 			names, used, component = []string{"b", "c"}, []int64{1e6, 5e6}, "Cores"
@@ -234,7 +234,7 @@ func TestGroupsOfEitherWindowAreCompared(t *testing.T) {
 
 func TestTooManyCellsAreRefusedWithWhatHelps(t *testing.T) {
 	for _, known := range []bool{true, false} {
-		ask := func(_ context.Context, q sums.Question) (*sums.Answer, error) {
+		ask := func(_ context.Context, q sums.Query) (*sums.Answer, error) {
 			if q.MaxCells != MaxCells {
 				t.Error(q.MaxCells)
 			}
@@ -281,7 +281,7 @@ func TestManyCellsAreWrittenAsFewAre(t *testing.T) {
 
 func TestErrorsOfTheAnswerComeThrough(t *testing.T) {
 	broken := errors.New("the disk is broken")
-	_, err := MakeTable(t.Context(), plain(func(context.Context, sums.Question) (*sums.Answer, error) { return nil, broken }), Request{Window: testWindow(t, "2026")})
+	_, err := MakeTable(t.Context(), plain(func(context.Context, sums.Query) (*sums.Answer, error) { return nil, broken }), Request{Window: testWindow(t, "2026")})
 	if !errors.Is(err, broken) || errors.Is(err, ErrRequest) {
 		t.Error(err)
 	}

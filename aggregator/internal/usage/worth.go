@@ -18,9 +18,9 @@ type price struct {
 type valued struct {
 	name string
 	kind record.Kind
-	used []sums.Sum // of each cell of the base, as [sums.Component.Used], or of energy as [Value.Sum]
+	used []sums.Sum // of each cell of the base, as [sums.Component.Used], or of energy as [sums.Worth.Sum]
 	// scale is by what the product of used and a price is multiplied, and over divided, to be a
-	// [Value.Sum].
+	// [sums.Worth.Sum].
 	scale int64
 	over  uint64
 	// unknown are parts of records of which no energy or CO2 is known.
@@ -73,7 +73,7 @@ func (w *weighing) energyParts(a *sums.Answer) (list []valued) {
 		if of.without != nil {
 			kWh := slices.Clone(of.without)
 			for i := range kWh {
-				kWh[i] = Millionths(kWh[i])
+				kWh[i] = sums.Millionths(kWh[i])
 			}
 			p.unknown = append(p.unknown, sums.Unvalued{Component: of.name + " of " + PricedEnergy, Kind: record.Total, Used: kWh})
 		}
@@ -91,37 +91,39 @@ func (w *weighing) setPrices(to []price, parts []valued, r *reading, phase int) 
 	}
 }
 
-// worthValues is what was used in the units of the weights.
-func (f *folding) worthValues() ([]Value, error) {
-	var out []Value
+// addWorths adds what was used in the units of the weights, and what that rests on.
+func (f *folding) addWorths(a *sums.Answer) error {
 	for i := range f.weights {
-		w, err := f.worthValue(i)
-		if err != nil {
-			return nil, err
+		if w := f.weights[i].Weight; w.Energy != nil {
+			a.Worths = append(a.Worths, f.energyWorth(w, a))
+			continue
 		}
-		out = append(out, w)
+		w, err := f.pricedWorth(i)
+		if err != nil {
+			return err
+		}
+		a.Worths = append(a.Worths, w)
 	}
-	return out, nil
+	f.addBases(a)
+	return nil
 }
 
-func (f *folding) worthValue(i int) (Value, error) {
+// pricedWorth is what was used of components by their prices.
+func (f *folding) pricedWorth(i int) (sums.Worth, error) {
 	w := &f.weights[i]
-	if w.Energy != nil {
-		return f.energyValue(w.Weight), nil
-	}
-	out := Value{Name: w.Name, Unit: w.Unit, Sum: make([]sums.Sum, f.cells)}
+	out := sums.Worth{Name: w.Name, Unit: w.Unit, Sum: make([]sums.Sum, f.cells.Cells())}
 	parts := f.parts[i]
 	fits := true
 	for k := range parts {
 		c := &parts[k]
 		lacking := sums.Unvalued{Component: c.name, Kind: c.kind}
-		f.eachCell(func(from, to, at int, _ bool) {
+		f.cells.EachCell(func(from, to, at int, _ bool) {
 			p := f.prices[i][at*len(parts)+k]
 			switch {
 			case c.used[from].IsZero():
 			case !p.known:
 				if lacking.Used == nil {
-					lacking.Used = make([]sums.Sum, f.cells)
+					lacking.Used = make([]sums.Sum, f.cells.Cells())
 				}
 				lacking.Used[to] = lacking.Used[to].Add(c.unpricedPart(from))
 			default:
@@ -132,12 +134,12 @@ func (f *folding) worthValue(i int) (Value, error) {
 		})
 		out.Lacking = appendSome(out.Lacking, lacking)
 		for _, u := range c.unknown {
-			u.Used = f.foldSums(u.Used)
+			u.Used = f.cells.SumCells(u.Used)
 			out.Lacking = appendSome(out.Lacking, u)
 		}
 	}
 	if !fits {
-		return out, fmt.Errorf("%w: %s is more than can be added up", sums.ErrQuestion, w.Name)
+		return out, fmt.Errorf("%w: %s is more than can be added up", sums.ErrQuery, w.Name)
 	}
 	return out, nil
 }
@@ -148,7 +150,7 @@ const billion = 1_000_000_000
 // are amounts for a microsecond and have their price by the hour.
 const hour = 3600
 
-// worthOf is used × price in the unit of [Value.Sum]; false when it does not fit.
+// worthOf is used × price in the unit of [sums.Worth.Sum]; false when it does not fit.
 func (p *valued) worthOf(used sums.Sum, billionths int64) (sums.Sum, bool) {
 	value, ok := used.Times(billionths)
 	value, fits := value.Times(p.scale)
@@ -161,11 +163,7 @@ func (p *valued) worthOf(used sums.Sum, billionths int64) (sums.Sum, bool) {
 // unpricedPart is a cell in the unit of [sums.Unvalued].
 func (p *valued) unpricedPart(cell int) sums.Sum {
 	if p.over == billion {
-		return Millionths(p.used[cell])
+		return sums.Millionths(p.used[cell])
 	}
 	return p.used[cell]
 }
-
-// Millionths is a figure of [Value.Sum] in millionths of the unit, rounded to
-// the nearest.
-func Millionths(s sums.Sum) sums.Sum { return s.Over(hour * 1_000_000_000) }

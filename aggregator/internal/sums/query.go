@@ -2,6 +2,7 @@ package sums
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 
@@ -21,8 +22,8 @@ const (
 	AtStop
 )
 
-// Question asks who used how much of what, and when.
-type Question struct {
+// Query asks who used how much of what, and when.
+type Query struct {
 	// Edges bound the buckets: bucket i is from Edges[i], included, to Edges[i+1],
 	// not included. There are at least two, and each is after the one before.
 	Edges []record.Time
@@ -62,24 +63,47 @@ type Question struct {
 	// MaxCells bounds groups × buckets, about; 0 does not. More are [ErrTooMany].
 	MaxCells int
 
+	// The rest is of keys and weights that follow from records and are in none, which package
+	// usage knows. It replaces them before it asks this package, which refuses them.
+	//
+	// Weights are the names of those whose worth is asked for.
+	Weights []string
+	// Having are conditions on keys, all of which hold.
+	Having []Filter
+	// Bases asks for the Bases of the answer.
+	Bases bool
+	// Known is the time of which records are known: energy that no job has is unknown outside.
+	Known Span
+
 	// classes are what is known of keys that are no meta keys.
 	classes []Class
 }
 
-// Answer is what a [Question] got. The figures of group g in bucket b are at
+// Filter chooses by the value of a key, of a meta key by the first one.
+type Filter struct {
+	Key string
+	// Values are those of which one is wanted; "" stands for what no one claims.
+	Values []string
+}
+
+// AskFunc answers queries. Errors wrap [ErrQuery] where the query is what is wrong.
+type AskFunc func(context.Context, Query) (*Answer, error)
+
+// Answer is what a [Query] got. The figures of group g in bucket b are at
 // index g × (len(Edges)-1) + b of each column.
 type Answer struct {
 	// Index and Seq are the index of the log and the number of the last change
 	// that are in the answer.
 	Index, Seq uint64
-	// Edges and By are those of the question.
-	Edges []record.Time
-	By    []string
+	// Edges, By and Credit are those of the query.
+	Edges  []record.Time
+	By     []string
+	Credit Credit
 	// Groups are in the order of their values, groups that lack a key before others.
 	Groups []Group
 	// Components are in the order of names, rates before totals.
 	Components []Component
-	// The numbers of records and the waits are nil when the question has no Counts.
+	// The numbers of records and the waits are nil when the query has no Counts.
 	//
 	// Records is how many records a bucket has: that touch it, or with [AtStop] that
 	// stopped in it. A record that touches two buckets is counted in both. Begun are
@@ -92,10 +116,10 @@ type Answer struct {
 	// runs that started in the bucket and whose submit time is known: microseconds.
 	Waited  []Sum
 	Waiters []uint64
-	// People is the number of distinct values of the question's key among Records;
+	// People is the number of distinct values of the query's key among Records;
 	// nil without one.
 	People []uint64
-	// CPU and Cores are what the records used that have both, nil when the question
+	// CPU and Cores are what the records used that have both, nil when the query
 	// does not name them. CPU ÷ Cores is the efficiency: the CPU seconds that were
 	// used for each second of a core that was held.
 	CPU, Cores []Sum
@@ -103,10 +127,19 @@ type Answer struct {
 	// Queued how long they waited in it, from submit to start: microseconds. Divided by the length of the
 	// bucket they are how many there were at a time, in the mean. Both are spread over
 	// time whatever the Credit. Queued knows nothing of runs that have not started yet,
-	// nor of those whose submit time is not known. Nil when the question has no Levels.
+	// nor of those whose submit time is not known. Nil when the query has no Levels.
 	Running, Queued []Sum
-	// Energy has no columns when the question does not ask for them.
+	// Energy has no columns when the query does not ask for them.
 	Energy EnergySums
+	// Worths are in the order of the query's Weights.
+	Worths []Worth
+	// Basis is nil where the query has no weight of energy or CO2. Bases are those of each cell,
+	// without meters; nil where they are not asked for.
+	Basis *EnergyBasis
+	Bases []EnergyBasis
+	// AllRecords and AllJobs are how many there are in all buckets together; nil where each
+	// run is in one group, or where nothing is counted.
+	AllRecords, AllJobs *Whole
 	// Open is how many of the records go on, and Several how many had more than one
 	// value for a key of By, of which the first was taken. Both are of all buckets
 	// together.
@@ -117,9 +150,9 @@ type Answer struct {
 	Way string
 }
 
-// ofRows reports whether the question is about what single records have, which no index
+// ofRows reports whether the query is about what single records have, which no index
 // knows.
-func (q *Question) ofRows() bool {
+func (q *Query) ofRows() bool {
 	w := &q.Where
 	if isEnd(q.People, q.classes) || slices.ContainsFunc(q.By, func(key string) bool { return isEnd(key, q.classes) }) ||
 		slices.ContainsFunc(w.Meta, func(t store.MetaTest) bool { return record.IsEndKey(t.Key) }) {
@@ -130,7 +163,7 @@ func (q *Question) ofRows() bool {
 }
 
 // metaKeys are those of which records need the values for the answer to be right.
-func (q *Question) metaKeys() (keys []string) {
+func (q *Query) metaKeys() (keys []string) {
 	add := func(key string) {
 		if i := slices.IndexFunc(q.classes, func(c Class) bool { return c.Name == key }); i >= 0 {
 			key = q.classes[i].From
@@ -177,8 +210,8 @@ func (a *Answer) sumColumns() map[portion]*[]Sum {
 	return list
 }
 
-// wantedPortions are those of [Answer.sumColumns] that the question asks for.
-func (q *Question) wantedPortions() (list []portion) {
+// wantedPortions are those of [Answer.sumColumns] that the query asks for.
+func (q *Query) wantedPortions() (list []portion) {
 	if q.CPU != "" && q.Cores != "" {
 		list = append(list, usedCPU, heldCores)
 	}
