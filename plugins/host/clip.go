@@ -4,6 +4,3 @@ import "github.com/bursar-accounting/bursar/proto/text"
 
 // clipText shortens foreign text in an error.
 func clipText(s string) string { return text.Clip(s, 200) }
-
-// trimText bounds texts that come from a plugin.
-func trimText(s string) string { return text.Clip(s, 4<<10) }

@@ -3,7 +3,11 @@ package host
 import (
 	"github.com/bursar-accounting/bursar/hcl"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/text"
 )
+
+// maxDiagnostic bounds the texts of a diagnostic, in bytes.
+const maxDiagnostic = 4 << 10
 
 // Diagnostics are those of a plugin about its configuration, with the places of the
 // user's files.
@@ -14,7 +18,7 @@ func Diagnostics(in []*bursarv1.Diagnostic) hcl.Diagnostics {
 		if d.GetSeverity() == bursarv1.Diagnostic_SEVERITY_WARNING {
 			problem = hcl.Warnf
 		}
-		out.Add(problem(rangeOf(d.GetSubject()), trimText(d.GetSummary()), "%s", trimText(d.GetDetail())))
+		out.Add(problem(rangeOf(d.GetSubject()), text.Clip(d.GetSummary(), maxDiagnostic), "%s", text.Clip(d.GetDetail(), maxDiagnostic)))
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/mapping"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -29,28 +30,13 @@ type SessionSpec struct {
 	CheckMachine bool
 }
 
-// Mapper turns a job into a record.
-type Mapper interface {
-	Map(job *bursarv1.Job) (r record.Record, keep bool, err error)
-	ID(job *bursarv1.Job) (string, error)
-	Start(job *bursarv1.Job) record.Time
-	Submit(job *bursarv1.Job) record.Time
-	Fingerprint(job *bursarv1.Job) uint64
-	Wanted() []string
-	WantedKeys() []string
-	Changes() mapping.Changes
-	FromBlock(job *bursarv1.Job) map[string]bool
-	Lacking(job *bursarv1.Job, r *record.Record) []string
-	Unread(job *bursarv1.Job, r *record.Record) []mapping.Unread
-}
-
 // Session is a plugin that runs, knows its configuration and has a mapping.
 type Session struct {
 	Plugin
 
 	Client      bursarv1.SourcePluginClient
 	Description *bursarv1.DescribeResponse
-	Mapper      Mapper // nil: the source hands on what was pushed
+	Mapper      translate.Mapper // nil: the source hands on what was pushed
 
 	stall time.Duration
 }
@@ -94,7 +80,7 @@ func unansweredCall(ctx context.Context, call string, began time.Time, err error
 }
 
 // mapperOf compiles the mapping of a source that has one.
-func mapperOf(description *bursarv1.DescribeResponse, spec SessionSpec) (Mapper, hcl.Diagnostics) {
+func mapperOf(description *bursarv1.DescribeResponse, spec SessionSpec) (translate.Mapper, hcl.Diagnostics) {
 	if !description.GetPushed() {
 		mapper, diags := mapping.Compile(mapping.Options{
 			Agent: spec.Agent, Type: spec.Type, Label: spec.Label, Dir: spec.Dir,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -45,7 +46,7 @@ func elementRanges(v hcl.Value) []*bursarv1.Range {
 
 // valueOf is a value without places.
 func valueOf(v hcl.Value) *bursarv1.Value {
-	out, err := ValueOf(v.Interface(), nil)
+	out, err := translate.ValueOf(v.Interface(), nil)
 	if err != nil {
 		panic(fmt.Sprintf("host: a value of a configuration: %v", err)) // it holds nothing else
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/run"
-	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/mapping"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -144,7 +144,7 @@ type shownJob struct {
 	// Origins says of each part of the record what decides it: "default" or "record block".
 	Origins map[string]string `json:"origins,omitempty"`
 	// Finding is about records of the window, and no job.
-	Finding *host.Finding `json:"finding,omitempty"`
+	Finding *translate.Finding `json:"finding,omitempty"`
 
 	sample run.Sample
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -278,7 +279,7 @@ func (l *Loop) countBatch(t *auditTask, resp *bursarv1.CollectResponse, sum *wir
 	l.useMapping(t.session)
 	for _, job := range resp.GetJobs() {
 		switch {
-		case host.Nameless(job.GetRun()) != "":
+		case translate.Nameless(job.GetRun()) != "":
 			sum.Quarantined++
 		case job.GetEnded() && !seenBefore(job.GetRun(), t.seen.runs, met.runs):
 			l.countJob(t, job, sum, met)
@@ -294,7 +295,7 @@ func (l *Loop) countBatch(t *auditTask, resp *bursarv1.CollectResponse, sum *wir
 
 // countJob adds one run. l.work is held.
 func (l *Loop) countJob(t *auditTask, job *bursarv1.Job, sum *wire.Count, met seen) {
-	switch r, keep, err := l.tr.mapJob(job); {
+	switch r, keep, err := translate.Map(l.tr.mapper, job); {
 	case err != nil:
 		sum.Quarantined++
 	case !keep:

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
-	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -14,9 +14,9 @@ type draft struct {
 	append buffer.Append
 	counts Counts
 	sent   map[string]sent
-	notes  map[string]*buffer.OpenRun // on running jobs; nil: dropped
-	days   map[record.Time]bool       // in which runs ended that are sent
-	found  []func(*host.Findings)     // about the records, in order
+	notes  map[string]*buffer.OpenRun  // on running jobs; nil: dropped
+	days   map[record.Time]bool        // in which runs ended that are sent
+	found  []func(*translate.Findings) // about the records, in order
 }
 
 func newDraft(source buffer.Source) *draft {

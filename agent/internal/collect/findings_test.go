@@ -8,8 +8,8 @@ import (
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
-	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -69,7 +69,7 @@ func TestFindings_AreKeptOverARestartAndSettledByTheMend(t *testing.T) {
 			t.Errorf("%s: %q, want %q", step, got, want)
 		}
 	}
-	all := []string{"column-unread cores n-4", host.ComponentMissing + " Cores n-2"}
+	all := []string{"column-unread cores n-4", translate.ComponentMissing + " Cores n-2"}
 	check("collected", all...)
 	r.reopen()
 	check("restarted", all...)

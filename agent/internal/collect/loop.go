@@ -10,6 +10,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -43,7 +44,7 @@ type Loop struct {
 
 	work     sync.Mutex // held while a batch is translated and appended
 	tr       *translator
-	findings *host.Findings
+	findings *translate.Findings
 	audit    auditor
 
 	mu       sync.Mutex
@@ -68,10 +69,10 @@ type Status struct {
 	LastSuccess time.Time
 	Watermark   record.Time // complete up to then; None when the source does not say
 	Counts      Counts
-	Progress    *bursarv1.Progress // of a back-fill; nil when there is none
-	Version     string             // of the plugin
-	Interval    time.Duration      // between two collections; 0: it streams, or is not known yet
-	Findings    []host.Finding     // about the records that were sent, also before a restart
+	Progress    *bursarv1.Progress  // of a back-fill; nil when there is none
+	Version     string              // of the plugin
+	Interval    time.Duration       // between two collections; 0: it streams, or is not known yet
+	Findings    []translate.Finding // about the records that were sent, also before a restart
 }
 
 // NewLoop makes a loop that does nothing until Run.
@@ -97,7 +98,7 @@ func (l *Loop) loadFindings() error {
 	if err != nil {
 		return fmt.Errorf("source %s: %w", l.source, err)
 	}
-	if l.findings, err = host.DecodeFindings(stored); err != nil {
+	if l.findings, err = translate.DecodeFindings(stored); err != nil {
 		l.log.Warn("findings about earlier records are lost", "error", err)
 	}
 	l.status.Findings = l.findings.List()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -79,7 +80,7 @@ func (l *Loop) Retry(ctx context.Context, quarantineID string, raw []byte) error
 	if plugin.Mapper == nil {
 		return errors.New("what was pushed is not mapped, so there is nothing to try again: push it again, corrected, and drop this")
 	}
-	job, err := host.ParseRaw(raw, plugin.Description.GetAttributes())
+	job, err := translate.ParseRaw(raw, plugin.Description.GetAttributes())
 	if err != nil {
 		return err
 	}

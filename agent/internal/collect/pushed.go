@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -67,5 +67,5 @@ func (t *translator) addStatement(d *draft, w record.Write) {
 // quarantineStatement puts an invalid statement into quarantine.
 func (t *translator) quarantineStatement(d *draft, w *record.Write, err error) {
 	d.counts.Quarantined++
-	t.addFrame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: host.QuarantineInvalid(w, err)})
+	t.addFrame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: translate.QuarantineInvalid(w, err)})
 }

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
-	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -113,12 +113,12 @@ func TestUnreadAttribute_RecordComes_AndFailureNamesIt(t *testing.T) {
 	r.collect()
 	r.want("closed n-1 4", "closed n-2 4", "closed n-3 4", "quarantine 4 mapping")
 	found := r.loop.Status().Findings
-	i := slices.IndexFunc(found, func(x host.Finding) bool { return x.Kind == host.AttributeUnreadable && x.About == "user" })
+	i := slices.IndexFunc(found, func(x translate.Finding) bool { return x.Kind == translate.AttributeUnreadable && x.About == "user" })
 	if i < 0 || found[i].Count != 2 || found[i].Example != "n-3" || !strings.Contains(found[i].What, `attribute user cannot be read: "16?" is not a number`) {
 		t.Errorf("findings %+v", found)
 	}
 	failed := &bursarv1.Job{Run: "4", Unread: []*bursarv1.Unread{{Attribute: "cores", Problem: `"16?" is not a number`}}}
-	if q := host.QuarantineFailed(failed, nil, errors.New("it is null")); !strings.Contains(q.Message, `it is null; attribute cores cannot be read: "16?" is not a number`) {
+	if q := translate.QuarantineFailed(failed, nil, errors.New("it is null")); !strings.Contains(q.Message, `it is null; attribute cores cannot be read: "16?" is not a number`) {
 		t.Error(q.Message)
 	}
 }
@@ -133,7 +133,7 @@ func TestARetryNeedsNothingButTheQuarantinedInput(t *testing.T) {
 		{Kind: &bursarv1.Value_StringValue{StringValue: "1"}}, {Kind: &bursarv1.Value_IntValue{IntValue: t0.UnixMicro()}},
 		{Kind: &bursarv1.Value_IntValue{IntValue: t0.UnixMicro() + 5}}, {}, {Kind: &bursarv1.Value_IntValue{IntValue: -3}},
 	}}
-	raw, cut := host.Raw(odd, plugin.Description.GetAttributes())
+	raw, cut := translate.Raw(odd, plugin.Description.GetAttributes())
 	if cut {
 		t.Fatal("cut")
 	}

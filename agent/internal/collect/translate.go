@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
-	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -39,7 +39,7 @@ type translator struct {
 	pushed     bool // the source hands on records and stops instead of jobs
 	reuses     bool // the scheduler gives an id to other runs, too
 	attributes []*bursarv1.Attribute
-	mapper     host.Mapper
+	mapper     translate.Mapper
 	observe    func() int64
 
 	memory *memory
@@ -54,8 +54,8 @@ type translator struct {
 // cannot be kept.
 func (t *translator) translateBatch(resp *bursarv1.CollectResponse) (*draft, error) {
 	d := newDraft(t.source)
-	if n := len(resp.GetCheckpoint()); n > host.MaxExtra {
-		return nil, fmt.Errorf("the plugin's checkpoint has %d bytes; at most %d are allowed", n, host.MaxExtra)
+	if n := len(resp.GetCheckpoint()); n > translate.MaxExtra {
+		return nil, fmt.Errorf("the plugin's checkpoint has %d bytes; at most %d are allowed", n, translate.MaxExtra)
 	}
 	if t.amnesia && !t.again {
 		t.markQuarantine(d)
@@ -92,9 +92,8 @@ func (t *translator) addFrame(d *draft, f *wire.Frame) {
 
 // translateJob translates one job; settles is the quarantined job that it settles.
 func (t *translator) translateJob(d *draft, job *bursarv1.Job, settles string) {
-	if problem := host.Nameless(job.GetRun()); problem != "" {
-		raw, _ := host.Raw(job, t.attributes)
-		t.addRefusal(d, &bursarv1.Refused{Message: problem, Raw: raw})
+	if refused := translate.RefusedRun(job, t.attributes); refused != nil {
+		t.addRefusal(d, refused)
 		return
 	}
 	print := t.mapper.Fingerprint(job)
@@ -107,13 +106,13 @@ func (t *translator) translateJob(d *draft, job *bursarv1.Job, settles string) {
 	}
 	held := known && !before.withdrawn || open || t.amnesia || settles != ""
 	if settles == "" && (before.quarantined || t.again || !known && t.mayBeQuarantined(d)) {
-		settles = host.QuarantineID(job.GetRun())
+		settles = translate.QuarantineID(job.GetRun())
 	}
-	r, keep, err := t.mapJob(job)
+	r, keep, err := translate.Map(t.mapper, job)
 	switch {
 	case err != nil:
 		t.addQuarantine(d, job, err)
-		d.found = append(d.found, func(f *host.Findings) { f.Resolve(job) })
+		d.found = append(d.found, func(f *translate.Findings) { f.Resolve(job) })
 		if open && job.GetEnded() { // else it would go on and count for ever
 			t.addWithdrawal(d, job, note.Record, true, "")
 			t.dropNote(d, job.GetRun())
@@ -133,13 +132,13 @@ func (t *translator) translateJob(d *draft, job *bursarv1.Job, settles string) {
 	}
 	if !keep {
 		t.leaveOut(d, job, r.ID, settles)
-		d.found = append(d.found, func(f *host.Findings) { f.Resolve(job) })
+		d.found = append(d.found, func(f *translate.Findings) { f.Resolve(job) })
 		d.sent[job.GetRun()] = sent{fingerprint: print, withdrawn: true}
 		t.supersedeFormer(d, job, r.ID)
 		return
 	}
 	t.addRecord(d, job.GetRun(), r, print, settles)
-	d.found = append(d.found, func(f *host.Findings) { f.Note(t.mapper, job, &r, time.Now()) })
+	d.found = append(d.found, func(f *translate.Findings) { f.Note(t.mapper, job, &r, time.Now()) })
 	d.sent[job.GetRun()] = sent{fingerprint: print}
 	t.supersedeFormer(d, job, r.ID)
 }
@@ -151,7 +150,7 @@ func (t *translator) supersedeFormer(d *draft, job *bursarv1.Job, id string) {
 	for _, old := range job.GetFormerly() {
 		run := old.GetRun()
 		before, known := t.lastSent(d, run)
-		if host.Nameless(run) != "" || run == job.GetRun() || known && before.withdrawn && !t.again {
+		if translate.Nameless(run) != "" || run == job.GetRun() || known && before.withdrawn && !t.again {
 			continue
 		}
 		oldID, err := t.mapper.ID(old)
@@ -159,7 +158,7 @@ func (t *translator) supersedeFormer(d *draft, job *bursarv1.Job, id string) {
 			continue // nothing was sent under it
 		}
 		t.dropNote(d, run)
-		t.addWithdrawal(d, old, oldID, true, host.QuarantineID(run))
+		t.addWithdrawal(d, old, oldID, true, translate.QuarantineID(run))
 		d.sent[run] = sent{fingerprint: t.mapper.Fingerprint(old), withdrawn: true}
 	}
 }
@@ -172,18 +171,9 @@ func isEnded(job *bursarv1.Job, r record.Record, keep bool) bool {
 	return job.GetEnded()
 }
 
-// mapJob maps the job; what the source leaves out only gets its id.
-func (t *translator) mapJob(job *bursarv1.Job) (r record.Record, keep bool, err error) {
-	if !job.GetExcluded() {
-		return t.mapper.Map(job)
-	}
-	r.ID, err = t.mapper.ID(job)
-	return r, false, err
-}
-
 func (t *translator) addRecord(d *draft, run string, r record.Record, print uint64, settles string) {
 	d.counts.Records++
-	t.addFrame(d, &wire.Frame{Kind: wire.KindRecord, ID: r.ID, Record: r, Settles: settles, Version: record.Version{Ended: !r.Open()}})
+	t.addFrame(d, translate.RecordFrame(r, settles))
 	if !r.Open() {
 		d.days[dayOf(r.Stop)] = true
 	}
@@ -206,13 +196,12 @@ func (t *translator) leaveOut(d *draft, job *bursarv1.Job, id, settles string) {
 }
 
 func (t *translator) addWithdrawal(d *draft, job *bursarv1.Job, id string, ended bool, settles string) {
-	run := wire.RunOf(t.mapper.Start(job), t.mapper.Submit(job))
-	t.addFrame(d, &wire.Frame{Kind: wire.KindWithdraw, ID: id, Run: run, Settles: settles, Version: record.Version{Ended: ended}})
+	t.addFrame(d, translate.WithdrawFrame(t.mapper, job, id, settles, ended))
 }
 
 func (t *translator) addQuarantine(d *draft, job *bursarv1.Job, err error) {
 	d.counts.Quarantined++
-	t.addFrame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: host.QuarantineFailed(job, t.attributes, err)})
+	t.addFrame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: translate.QuarantineFailed(job, t.attributes, err)})
 }
 
 func (t *translator) addRefusal(d *draft, r *bursarv1.Refused) {
@@ -220,12 +209,12 @@ func (t *translator) addRefusal(d *draft, r *bursarv1.Refused) {
 	if run := r.GetRun(); run != "" {
 		t.noteQuarantined(d, run, sent{quarantined: true, refused: true})
 	}
-	t.addFrame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: host.QuarantineRefused(r)})
+	t.addFrame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: translate.QuarantineRefused(r)})
 }
 
 // addExtra takes the frames that a source may make itself; others are refused.
 func (t *translator) addExtra(d *draft, f *bursarv1.Frame) {
-	out, refused := host.Extra(f)
+	out, refused := translate.Extra(f)
 	if refused != nil {
 		t.addRefusal(d, refused)
 		return

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/mapping"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 )
 
 // Status is how the agent is doing.
@@ -81,7 +81,7 @@ type Source struct {
 	Counts      Counts     `json:"counts"`
 	// Findings are about records that it sent, those of most records first; they are kept
 	// over restarts.
-	Findings []host.Finding `json:"findings,omitempty"`
+	Findings []translate.Finding `json:"findings,omitempty"`
 }
 
 // Counts are what became of jobs since the agent was started.

@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -37,9 +38,9 @@ type Sample struct {
 
 // Previewed is what a window of a source has.
 type Previewed struct {
-	Samples  []Sample       // the last jobs
-	Refused  []Sample       // the last input that is not a job
-	Findings []host.Finding // about the records of all jobs of the window
+	Samples  []Sample            // the last jobs
+	Refused  []Sample            // the last input that is not a job
+	Findings []translate.Finding // about the records of all jobs of the window
 }
 
 // Attribute is one of a job's, with its value as JSON; null when it has none.
@@ -64,12 +65,12 @@ func Preview(ctx context.Context, cfg *config.Config, s *config.Source, p Plugin
 		return out, nil // what was pushed cannot be had again, and is not mapped
 	}
 	var jobs []*bursarv1.Job
-	var found host.Findings
+	var found translate.Findings
 	err = collect.Sample(ctx, session, w, func(job *bursarv1.Job) bool {
 		if jobs = append(jobs, job); len(jobs) >= 2*most {
 			jobs = slices.Delete(jobs, 0, len(jobs)-most)
 		}
-		if r, keep, err := session.Mapper.Map(job); err == nil && keep && !job.GetExcluded() {
+		if r, keep, err := translate.Map(session.Mapper, job); err == nil && keep {
 			found.Note(session.Mapper, job, &r, time.Now())
 		}
 		return true
@@ -115,7 +116,7 @@ func formatInstant(value json.RawMessage) json.RawMessage {
 
 // attributeValues are the values that the mapping names.
 func attributeValues(plugin *host.Session, job *bursarv1.Job) []Attribute {
-	text, _ := host.Raw(job, plugin.Description.GetAttributes())
+	text, _ := translate.Raw(job, plugin.Description.GetAttributes())
 	var raw struct {
 		Attributes map[string]json.RawMessage `json:"attributes"`
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/control"
-	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -131,7 +131,7 @@ func (a *Agent) Report(resp *bursarv1.StatusResponse) {
 		if status.Err != nil {
 			out.Error = status.Err.Error()
 		}
-		out.Interval, out.Findings = status.Interval.Microseconds(), host.FindingsOut(status.Findings)
+		out.Interval, out.Findings = status.Interval.Microseconds(), translate.FindingsOut(status.Findings)
 		if !status.LastSuccess.IsZero() {
 			out.LastSuccess = status.LastSuccess.UnixMicro()
 		}

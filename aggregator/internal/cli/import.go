@@ -14,7 +14,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/hcl"
-	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -226,10 +226,10 @@ type jsonImport struct {
 	Months      []jsonMonth `json:"months"`
 	Problems    []Problem   `json:"problems"`
 	// Findings are about records that are counted.
-	Findings  []host.Finding `json:"findings"`
-	Committed *v1.Counts     `json:"committed"`
-	Compared  *Comparison    `json:"compared,omitempty"`
-	Seconds   float64        `json:"seconds"`
+	Findings  []translate.Finding `json:"findings"`
+	Committed *v1.Counts          `json:"committed"`
+	Compared  *Comparison         `json:"compared,omitempty"`
+	Seconds   float64             `json:"seconds"`
 
 	writes int64
 }
@@ -242,7 +242,7 @@ type jsonMonth struct {
 func importAnswer(src *ImportSource, opt *importOptions, r *ImportResult, committed *v1.Counts, took time.Duration) *jsonImport {
 	out := &jsonImport{
 		Name: src.Name, Type: src.Type, Label: src.Label, DryRun: opt.dry, Records: r.Records, Open: r.Open, LeftOut: r.Filtered, Withdrawn: r.Withdrawn, Renamed: r.Renamed,
-		Quarantined: r.Quarantined, Refused: r.Refused, Skipped: r.Skipped, Months: []jsonMonth{}, Problems: []Problem{}, Findings: append([]host.Finding{}, r.Findings...), Committed: committed,
+		Quarantined: r.Quarantined, Refused: r.Refused, Skipped: r.Skipped, Months: []jsonMonth{}, Problems: []Problem{}, Findings: append([]translate.Finding{}, r.Findings...), Committed: committed,
 		Seconds: took.Round(time.Millisecond).Seconds(), writes: r.Frames,
 	}
 	for _, month := range r.MonthNames() {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -44,7 +44,7 @@ type ImportResult struct {
 	// Problems are the first jobs and inputs that failed.
 	Problems []Problem
 	// Findings are about the records of this run of the import.
-	Findings []host.Finding
+	Findings []translate.Finding
 }
 
 // Problem is a job that gave no record.
@@ -69,7 +69,7 @@ type reader struct {
 	sink   ImportSink
 	back   bool // what is left out is taken back
 	result ImportResult
-	found  host.Findings
+	found  translate.Findings
 	known  map[string]KnownRecord // about the runs of the batch that may have several ids
 }
 
@@ -116,7 +116,7 @@ func (r *reader) importBatch(ctx context.Context, resp *bursarv1.CollectResponse
 	}
 	r.result.Skipped += max(resp.GetSkipped(), 0)
 	for _, f := range resp.GetFrames() {
-		out, refused := host.Extra(f)
+		out, refused := translate.Extra(f)
 		if refused != nil {
 			if err := r.refuseInput(refused); err != nil {
 				return err
@@ -144,15 +144,14 @@ func (r *reader) writeFrame(f *wire.Frame) error {
 }
 
 func (r *reader) importJob(job *bursarv1.Job) error {
-	if problem := host.Nameless(job.GetRun()); problem != "" {
-		raw, _ := host.Raw(job, r.src.session.Description.GetAttributes())
-		return r.refuseInput(&bursarv1.Refused{Message: problem, Raw: raw})
+	if refused := translate.RefusedRun(job, r.src.session.Description.GetAttributes()); refused != nil {
+		return r.refuseInput(refused)
 	}
-	rec, keep, err := r.mapJob(job)
+	rec, keep, err := translate.Map(r.src.session.Mapper, job)
 	switch {
 	case err != nil:
 		r.result.Quarantined++
-		return r.writeQuarantine(host.QuarantineFailed(job, r.src.session.Description.GetAttributes(), err))
+		return r.writeQuarantine(translate.QuarantineFailed(job, r.src.session.Description.GetAttributes(), err))
 	case !keep:
 		return r.leaveOut(job, rec.ID)
 	}
@@ -162,8 +161,7 @@ func (r *reader) importJob(job *bursarv1.Job) error {
 	if r.result.Sums.addRecord(&rec) { // behind a position some come again
 		r.countRecord(&rec)
 	}
-	f := &wire.Frame{Kind: wire.KindRecord, ID: rec.ID, Record: rec, Version: record.Version{Ended: !rec.Open()}}
-	f.Settles = r.quarantinedID(job)
+	f := translate.RecordFrame(rec, r.quarantinedID(job))
 	if err := r.writeFrame(f); err != nil {
 		return err
 	}
@@ -182,23 +180,13 @@ func (r *reader) importJob(job *bursarv1.Job) error {
 // withdrawIDs withdraws ids; the frame of the first one settles a job in quarantine, if one is
 // given.
 func (r *reader) withdrawIDs(job *bursarv1.Job, ids []string, settles string, ended bool) error {
-	run := wire.RunOf(r.src.session.Mapper.Start(job), r.src.session.Mapper.Submit(job))
 	for _, id := range ids {
-		if err := r.writeFrame(&wire.Frame{Kind: wire.KindWithdraw, ID: id, Run: run, Settles: settles, Version: record.Version{Ended: ended}}); err != nil {
+		if err := r.writeFrame(translate.WithdrawFrame(r.src.session.Mapper, job, id, settles, ended)); err != nil {
 			return err
 		}
 		settles = ""
 	}
 	return nil
-}
-
-// mapJob maps the job; what the source leaves out only gets its id.
-func (r *reader) mapJob(job *bursarv1.Job) (rec record.Record, keep bool, err error) {
-	if !job.GetExcluded() {
-		return r.src.session.Mapper.Map(job)
-	}
-	rec.ID, err = r.src.session.Mapper.ID(job)
-	return rec, false, err
 }
 
 func (r *reader) countRecord(rec *record.Record) {
@@ -242,7 +230,7 @@ func isValidID(id string) bool { return record.ValidateID(id) == nil }
 
 // quarantinedID is the id in quarantine that the job's frame releases; "" for none.
 func (r *reader) quarantinedID(job *bursarv1.Job) string {
-	if id := host.QuarantineID(job.GetRun()); r.sink.Settles(id) {
+	if id := translate.QuarantineID(job.GetRun()); r.sink.Settles(id) {
 		return id
 	}
 	return ""
@@ -250,7 +238,7 @@ func (r *reader) quarantinedID(job *bursarv1.Job) string {
 
 func (r *reader) refuseInput(refused *bursarv1.Refused) error {
 	r.result.Refused++
-	return r.writeQuarantine(host.QuarantineRefused(refused))
+	return r.writeQuarantine(translate.QuarantineRefused(refused))
 }
 
 func (r *reader) writeQuarantine(q wire.Quarantine) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -275,7 +276,7 @@ func (a *SharedAction) configNode(t *tree) (*bursarv1.Node, error) {
 		var err error
 		if text, ok := expressionText(t.Values[name]); ok {
 			one.Labels = []string{text}
-		} else if one.Value, err = host.ValueOf(t.Values[name], a.readMark); err != nil {
+		} else if one.Value, err = translate.ValueOf(t.Values[name], a.readMark); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		out.Children = append(out.Children, one)

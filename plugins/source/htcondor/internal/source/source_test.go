@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/translate"
 )
 
 // site is a schedd with its files, and a source with the daemon that listens to it.
@@ -593,7 +593,7 @@ func (s *site) wantTwice(n int) {
 	if len(times) != n {
 		s.t.Errorf("%d runs were sent, want %d", len(times), n)
 	}
-	if len(s.checkpoint) > host.MaxExtra {
+	if len(s.checkpoint) > translate.MaxExtra {
 		s.t.Errorf("the checkpoint has %d bytes", len(s.checkpoint))
 	}
 }

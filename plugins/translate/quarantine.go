@@ -1,4 +1,4 @@
-package host
+package translate
 
 import (
 	"encoding/json"
@@ -11,26 +11,9 @@ import (
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/text"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
-
-// Bounds of what a source sends: the name of a run, and a frame that is no
-// record, which has to fit into one entry of the aggregators' log.
-const (
-	MaxRun   = 1 << 10
-	MaxExtra = 256 << 10
-)
-
-// Nameless says why a job's run cannot be told from others; "" when it can.
-func Nameless(run string) string {
-	switch {
-	case run == "":
-		return "the plugin sent a job without a run"
-	case len(run) > MaxRun:
-		return fmt.Sprintf("the plugin sent a job whose run has a name of %d bytes; at most %d are allowed", len(run), MaxRun)
-	}
-	return ""
-}
 
 // QuarantineFailed is a job that its mapping could not make a record of, or no valid one.
 // Its message names the attributes that the source could not read, which may be why.
@@ -94,3 +77,6 @@ func QuarantineID(run string) string {
 	}
 	return strings.ToValidUTF8(run, "\uFFFD")
 }
+
+// trimText bounds texts that come from a plugin.
+func trimText(s string) string { return text.Clip(s, 4<<10) }
