@@ -1684,6 +1684,11 @@ type Restored struct {
 	FromIndex   uint64 `json:"from_index"`
 	Hash        string `json:"hash"`
 	Made        Time   `json:"made"`
+	// Joined agents of the archive that were removed since it was made. They stay removed.
+	AgentsRemoved []string `json:"agents_removed,omitempty"`
+	// Joined agents of the archive of another cluster. The cluster pulls from them; whether any was
+	// removed since the archive was made is not known.
+	AgentsUnverified []string `json:"agents_unverified,omitempty"`
 }
 
 // Members is a part of an answer.

@@ -21,7 +21,16 @@ type Snapshots interface {
 	// Restore takes the whole cluster back to an archive, in a new incarnation.
 	// The archive of another cluster is refused unless foreign is set. What was
 	// restored comes with errors too that leave the outcome unknown.
-	Restore(ctx context.Context, archive io.Reader, foreign bool) (*archive.Restored, error)
+	Restore(ctx context.Context, archive io.Reader, foreign bool) (*Restore, error)
+}
+
+// Restore says what a cluster was taken back to, and what became of the agents that have joined by a
+// token.
+type Restore struct {
+	archive.Restored
+
+	Removed    []string // agents of the snapshot that were removed since, and stay so
+	Unverified []string // agents of the snapshot of another cluster, which may have been removed since
 }
 
 // ErrElsewhere is wrapped by what only the leader can do, on another node; the
@@ -30,7 +39,7 @@ var ErrElsewhere = errors.New("this node does not lead")
 
 // ErrAccess is wrapped where the cluster was restored and may let in who might come in at the
 // time of the snapshot.
-var ErrAccess = errors.New("it was restored, but tokens may be those of the snapshot: look at bursar token list")
+var ErrAccess = errors.New("it was restored, but tokens and agents may be those of the snapshot: look at bursar token list and bursar agents")
 
 const typeSnapshot = "application/zstd"
 
@@ -132,10 +141,11 @@ func (s *Server) v1Restore(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return newRefusal(http.StatusServiceUnavailable, "the snapshot may or may not have been restored; if `bursar status` shows the incarnation %s it was: %v", done.Life.ID, err)
 	}
-	s.opt.Log.Warn("the cluster was restored", "by", who, "index", done.Meta.Index, "records", done.Meta.Records, "made", done.Meta.Made, "incarnation", done.Life.ID)
+	s.opt.Log.Warn("the cluster was restored", "by", who, "index", done.Meta.Index, "records", done.Meta.Records, "made", done.Meta.Made, "incarnation", done.Life.ID, "agents removed", done.Removed, "agents unverified", done.Unverified)
 	answerJSON(w, http.StatusOK, v1.Restored{
 		Cluster: done.Meta.Cluster, Incarnation: done.Life.ID, Restores: done.Life.Restores, Records: done.Meta.Records,
 		FromIndex: done.Meta.Index, Hash: done.Meta.Hash, Made: v1.Time{Time: done.Meta.Made},
+		AgentsRemoved: done.Removed, AgentsUnverified: done.Unverified,
 	})
 	return nil
 }

@@ -39,7 +39,7 @@ func (a *archives) Install(_ context.Context, dir string) error {
 	return a.node.store.Restore(dir)
 }
 
-func (a *archives) Restore(ctx context.Context, r io.Reader, foreign bool) (*archive.Restored, error) {
+func (a *archives) Restore(ctx context.Context, r io.Reader, foreign bool) (*api.Restore, error) {
 	if a.refuse != nil {
 		return nil, a.refuse
 	}
@@ -47,7 +47,11 @@ func (a *archives) Restore(ctx context.Context, r io.Reader, foreign bool) (*arc
 	if foreign {
 		own = ""
 	}
-	return a.archiver.Restore(ctx, r, own, a)
+	done, err := a.archiver.Restore(ctx, r, own, a)
+	if done == nil {
+		return nil, err
+	}
+	return &api.Restore{Restored: *done}, err
 }
 
 func archiveRig(t *testing.T) (*rig, *archives) {

@@ -85,11 +85,13 @@ func (p *Program) snapshotRestoreCommand() *cobra.Command {
 		Long: `Restore the whole cluster to a snapshot, while it runs. All nodes replace their
 state. Records that were added since the snapshot come back from the agents as far as
 they retain them; records that were pushed to the REST interface since then do not come
-back. Give the address of the leader.
+back. Tokens that were revoked since the snapshot stay revoked, and agents that were
+removed stay removed. Give the address of the leader.
 
 The snapshot of another cluster is refused: agents know a cluster by its id, and with
 two clusters of one id they would drop data that one of them lacks. -foreign accepts
-it, for a cluster that no longer exists.`,
+it, for a cluster that no longer exists; tokens and agents are then those of the
+snapshot.`,
 		Example: "  bursar snapshot restore bursar.snapshot\n  bursar snapshot restore -yes bursar.snapshot",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -131,6 +133,12 @@ func (p *Program) restoreSnapshot(ctx context.Context, c *client.Client, path st
 		return err
 	}
 	p.say("restored: %d records, incarnation %s; agents now hand over what is newer", meta.Records, done.Incarnation)
+	if len(done.AgentsRemoved) > 0 {
+		p.say("agents that were removed since the snapshot stay removed: %s", strings.Join(done.AgentsRemoved, ", "))
+	}
+	if len(done.AgentsUnverified) > 0 {
+		p.say("agents of the snapshot, and it is not known whether they were removed since: %s\nremove each that was: bursar agents remove NAME", strings.Join(done.AgentsUnverified, ", "))
+	}
 	return nil
 }
 

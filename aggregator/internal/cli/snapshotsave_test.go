@@ -110,6 +110,21 @@ func TestASnapshotIsRestoredOnlyWithAYes(t *testing.T) {
 	}
 }
 
+func TestRestore_AgentsThatWereRemovedSince_AreNamed(t *testing.T) {
+	for _, c := range []struct {
+		answer v1.Restored
+		want   string
+	}{
+		{v1.Restored{AgentsRemoved: []string{"head1", "head2"}}, "agents that were removed since the snapshot stay removed: head1, head2\n"},
+		{v1.Restored{AgentsUnverified: []string{"head1"}}, "not known whether they were removed since: head1\nremove each that was: bursar agents remove NAME\n"},
+	} {
+		s, _ := answered(t, http.StatusOK, c.answer)
+		if code, _, errs := s.bursar(t.Context(), "snapshot", "restore", "-yes", snapshotFile(t)); code != 0 || !strings.Contains(errs, c.want) {
+			t.Error(code, errs)
+		}
+	}
+}
+
 func TestARestoreThatIsRefusedSaysWhy(t *testing.T) {
 	path := snapshotFile(t)
 	s, _ := answered(t, http.StatusConflict, client.Problem{Status: http.StatusConflict, Detail: "it is the snapshot of another cluster"})

@@ -62,7 +62,7 @@ func (s *snapshots) Save(ctx context.Context) (*archive.Image, error) {
 }
 
 // Restore implements api.Snapshots.
-func (s *snapshots) Restore(ctx context.Context, archive io.Reader, foreign bool) (*archive.Restored, error) {
+func (s *snapshots) Restore(ctx context.Context, from io.Reader, foreign bool) (*api.Restore, error) {
 	if !s.replica.node.IsLeader() {
 		return nil, s.notLeaderError()
 	}
@@ -75,9 +75,16 @@ func (s *snapshots) Restore(ctx context.Context, archive io.Reader, foreign bool
 			return nil, err
 		}
 	}
-	done, err := s.shop.Restore(ctx, archive, own, s.replica.node)
-	if err == nil && !foreign {
-		err = s.restoreAccess(ctx, was)
+	restored, err := s.shop.Restore(ctx, from, own, s.replica.node)
+	var done *api.Restore
+	if restored != nil {
+		done = &api.Restore{Restored: *restored}
+	}
+	switch {
+	case err == nil && foreign:
+		done.Unverified, err = s.restoredAgents()
+	case err == nil:
+		done.Removed, err = s.restoreAccess(ctx, was)
 	}
 	if done != nil {
 		select {
@@ -92,15 +99,24 @@ func (s *snapshots) Restore(ctx context.Context, archive io.Reader, foreign bool
 }
 
 // restoreAccess has the restored cluster take what was valid before, whether or not the request
-// that ordered the restore is still there.
-func (s *snapshots) restoreAccess(ctx context.Context, was enrol.Access) error {
+// that ordered the restore is still there. It returns the agents that were removed since.
+func (s *snapshots) restoreAccess(ctx context.Context, was enrol.Access) ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	_, err := store.With(s.replica.store, func(v *store.View) (struct{}, error) { return struct{}{}, was.Put(ctx, v, s.replica.Write) })
+	removed, err := store.With(s.replica.store, func(v *store.View) ([]string, error) { return was.Put(ctx, v, s.replica.Write) })
 	if err != nil {
-		return fmt.Errorf("%w: %w", api.ErrAccess, err)
+		return nil, fmt.Errorf("%w: %w", api.ErrAccess, err)
 	}
-	return nil
+	return removed, nil
+}
+
+// restoredAgents are the agents that the cluster pulls from because the snapshot has them.
+func (s *snapshots) restoredAgents() ([]string, error) {
+	r, err := store.With(s.replica.store, func(v *store.View) (enrol.Restored, error) { return enrol.FindRestored(v, time.Now()) })
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", api.ErrAccess, err)
+	}
+	return r.Agents, nil
 }
 
 // notLeaderError is an error that says which node leads.

@@ -58,7 +58,7 @@ func (a *Aggregator) makeHealthMonitor() {
 		Level: func() health.DiskLevel { return a.replica.guard.State().Level }, Roomy: d.roomyMember,
 		HandOver: d.transferLeadership,
 	}
-	d.watch = &health.Watch{Sources: []health.Source{d.addClusterFacts, d.addStrayedNode, d.addAgentFacts, d.addStoreFacts, d.addActionFacts, d.addLoginTrouble, d.addRestoredTokens, d.addSRVTrouble}, Log: a.set.Log}
+	d.watch = &health.Watch{Sources: []health.Source{d.addClusterFacts, d.addStrayedNode, d.addAgentFacts, d.addStoreFacts, d.addActionFacts, d.addLoginTrouble, d.addRestoredAccess, d.addSRVTrouble}, Log: a.set.Log}
 	health.NewMetrics(d.watch, a.registry)
 	d.registerMetrics(a.registry)
 	a.peer.Source(membership.FactFunc(d.fillNodeFact))
@@ -349,23 +349,36 @@ func (d *healthMonitor) addStoreFacts(_ context.Context, f *health.Facts) {
 	}
 }
 
-// addRestoredTokens says that tokens are valid because a snapshot has them.
-func (d *healthMonitor) addRestoredTokens(_ context.Context, f *health.Facts) {
-	var made time.Time
-	count, err := store.With(d.agg.store, func(v *store.View) (n int, err error) {
-		n, made, err = enrol.RestoredTokens(v, f.Now)
-		return n, err
-	})
-	switch {
-	case err != nil:
-		f.Unknown = append(f.Unknown, "the tokens cannot be read: "+err.Error())
-	case count > 0:
+// addRestoredAccess says that tokens are valid and agents are pulled from because a snapshot has
+// them.
+func (d *healthMonitor) addRestoredAccess(_ context.Context, f *health.Facts) {
+	r, err := store.With(d.agg.store, func(v *store.View) (enrol.Restored, error) { return enrol.FindRestored(v, f.Now) })
+	if err != nil {
+		f.Unknown = append(f.Unknown, "the tokens and the agents that have joined cannot be read: "+err.Error())
+		return
+	}
+	made := r.Made.UTC().Format("2006-01-02 15:04 MST")
+	if r.Tokens > 0 {
 		f.Others = append(f.Others, health.Finding{
-			Severity: health.Warning, ID: "tokens-restored", Count: int64(count), Since: made,
-			What: fmt.Sprintf("%s valid as in the snapshot of %s that was restored, even if revoked or used since", tokenPhrase(count), made.UTC().Format("2006-01-02 15:04 MST")),
+			Severity: health.Warning, ID: "tokens-restored", Count: int64(r.Tokens), Since: r.Made,
+			What: fmt.Sprintf("%s valid as in the snapshot of %s that was restored, even if revoked or used since", tokenPhrase(r.Tokens), made),
 			Do:   "bursar token list   # bursar token revoke those that must not be valid; then acknowledge \"tokens-restored\" in the block health",
 		})
 	}
+	if n := len(r.Agents); n > 0 {
+		f.Others = append(f.Others, health.Finding{
+			Severity: health.Warning, ID: "agents-restored", Count: int64(n), Since: r.Made,
+			What: fmt.Sprintf("%s of the snapshot of %s that was restored; whether any was removed since is not known: %s", agentPhrase(n), made, strings.Join(r.Agents, ", ")),
+			Do:   "bursar agents remove NAME   # each that was removed since; then acknowledge \"agents-restored\" in the block health",
+		})
+	}
+}
+
+func agentPhrase(n int) string {
+	if n == 1 {
+		return "1 joined agent is"
+	}
+	return fmt.Sprintf("%d joined agents are", n)
 }
 
 func tokenPhrase(n int) string {

@@ -1,17 +1,95 @@
 package daemon
 
 import (
-	"bytes"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
+	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/join"
 )
+
+// restore takes the cluster back to a snapshot and returns the answer.
+func (g *guarded) restore(admin *http.Client, query, snapshot string) string {
+	g.t.Helper()
+	resp, err := admin.Post(g.tls+"/v1/snapshot:restore"+query, "application/octet-stream", strings.NewReader(snapshot))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	status, text := readAnswer(resp)
+	if status != http.StatusOK {
+		g.t.Fatal(status, text)
+	}
+	return text
+}
+
+func TestRestore_AgentRemovedSinceTheSnapshot_StaysRemovedOrIsInTheStatus(t *testing.T) {
+	g := newGuarded(t, access.Rules{})
+	admin, c := g.ready(), g.admin()
+	for _, name := range []string{"head1", "head2"} {
+		if _, err := join.Join(t.Context(), g.host(), g.token(c, identity.Agent, ""), agentRequest(name, newKey(t))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, snapshot := ask(t, admin, g.tls, "GET", "/v1/snapshot")
+	file := filepath.Join(t.TempDir(), "a.snapshot")
+	if err := os.WriteFile(file, []byte(snapshot), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := join.Join(t.Context(), g.host(), g.token(c, identity.Agent, ""), agentRequest("head3", newKey(t))); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := ask(t, admin, g.tls, "DELETE", "/v1/agents/head1"); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	const finding = `"id":"agents-restored"`
+	if text := g.restore(admin, "", snapshot); !strings.Contains(text, `"agents_removed":["head1"]`) || strings.Contains(text, "unverified") {
+		t.Error(text)
+	}
+	await(t, "the agents of before the restore are pulled from", func() bool {
+		return slices.Equal(slices.Sorted(slices.Values(g.agg.manager.Names())), []string{"head2", "head3"})
+	})
+	if _, text := ask(t, admin, g.tls, "GET", "/v1/status"); strings.Contains(text, finding) || !strings.Contains(text, `"state":`) {
+		t.Error(text)
+	}
+
+	for what, foreign := range map[string]bool{"the cluster was founded anew": false, "a cluster was given the snapshot of another": true} {
+		t.Run(what, func(t *testing.T) {
+			next := newGuarded(t, access.Rules{}, func(s *Settings) {
+				if !foreign {
+					s.BootstrapFrom = file
+				}
+			})
+			admin := next.ready()
+			if foreign {
+				if text := next.restore(admin, "?foreign=true", snapshot); !strings.Contains(text, `"agents_unverified":["head1","head2"]`) || strings.Contains(text, "agents_removed") {
+					t.Error(text)
+				}
+			}
+			says := func(want string) func() bool {
+				return func() bool {
+					_, text := ask(t, admin, next.tls, "GET", "/v1/status")
+					return strings.Contains(text, `"state":`) && strings.Contains(text, finding) == (want != "") && strings.Contains(text, want)
+				}
+			}
+			await(t, "the status names both", says("whether any was removed since is not known: head1, head2"))
+			if status, text := ask(t, admin, next.tls, "DELETE", "/v1/agents/head1"); status != http.StatusOK {
+				t.Fatal(status, text)
+			}
+			await(t, "the status names the other one", says("not known: head2"))
+			if status, text := ask(t, admin, next.tls, "DELETE", "/v1/agents/head2"); status != http.StatusOK {
+				t.Fatal(status, text)
+			}
+			await(t, "the status no longer says so", says(""))
+		})
+	}
+}
 
 func TestRestore_TokenRevokedSinceTheSnapshot_IsRefusedOrInTheStatus(t *testing.T) {
 	g := newGuarded(t, access.Rules{})
@@ -39,13 +117,7 @@ func TestRestore_TokenRevokedSinceTheSnapshot_IsRefusedOrInTheStatus(t *testing.
 	}
 	revoke(g, admin)
 
-	resp, err := admin.Post(g.tls+"/v1/snapshot:restore", "application/octet-stream", bytes.NewReader([]byte(snapshot)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if status, text := readAnswer(resp); status != http.StatusOK {
-		t.Fatal(status, text)
-	}
+	g.restore(admin, "", snapshot)
 	opens(g, "revoked, and the cluster was restored", revoked, false)
 	opens(g, "its session", session, false)
 	opens(g, "made later", later, true)
@@ -65,13 +137,7 @@ func TestRestore_TokenRevokedSinceTheSnapshot_IsRefusedOrInTheStatus(t *testing.
 			} else {
 				next = newGuarded(t, access.Rules{})
 				admin = next.ready()
-				resp, err := admin.Post(next.tls+"/v1/snapshot:restore?foreign=true", "application/octet-stream", bytes.NewReader([]byte(snapshot)))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if status, text := readAnswer(resp); status != http.StatusOK {
-					t.Fatal(status, text)
-				}
+				next.restore(admin, "?foreign=true", snapshot)
 			}
 			const finding = `"id":"tokens-restored"`
 			await(t, "the status says so", func() bool {

@@ -8,7 +8,7 @@ func allSeverities() []string { return []string{"notice", "warning", "critical"}
 // findingKinds are those of bursar status that rules can name.
 func findingKinds() []string {
 	return []string{
-		"action-disabled", "action-failing", "action-partial", "action-paused", "action-rejected", "action-retrying", "action-unknown", "agent-damaged", "agent-silent", "agent-srv",
+		"action-disabled", "action-failing", "action-partial", "action-paused", "action-rejected", "action-retrying", "action-unknown", "agent-damaged", "agent-silent", "agent-srv", "agents-restored",
 		"alert-rule", "alert-undelivered", "backup-fails", "backup-late", "backup-none", "backup-old", "certificate-ends", "certificate-not-renewed", "certificate-refused",
 		"clock-apart", "config-differs", "config-disobeyed", "conflicts", "disk-low", "disk-readonly", "disk-stalled", "disk-warn", "gaps",
 		"login-provider",
