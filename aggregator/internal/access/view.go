@@ -374,6 +374,15 @@ func (v *View) Held(yield func(*record.Entry) error) error {
 	return v.view.Held(yield)
 }
 
+// Holdings returns what each origin says of the run of a row that is shown. The error is as that
+// of WaitingStops.
+func (v *View) Holdings(row *columns.Row) ([]record.Holding, error) {
+	if err := v.requireWhole(); err != nil {
+		return nil, err
+	}
+	return v.view.Holdings(row)
+}
+
 // Quarantine calls yield with every quarantined job. Raw input has no meta: the
 // error is [ErrRows] for who sees some of the records only.
 func (v *View) Quarantine(yield func(*store.Quarantined) error) error {

@@ -3,6 +3,7 @@ package erasure
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,8 @@ func (p Policy) monthName(at record.Time) string { return at.Std().In(p.timeZone
 // Source is a picture of all records.
 type Source interface {
 	Query(ctx context.Context, q store.Query, yield func(*columns.Row) error) error
+	// Holdings returns what each origin says of the run of a row.
+	Holdings(row *columns.Row) ([]record.Holding, error)
 	Quarantine(yield func(*store.Quarantined) error) error
 	Archives() []store.Archive
 }
@@ -75,10 +78,10 @@ func Look(ctx context.Context, from Source, policy Policy, keys *Keys, now time.
 	due := &Due{Until: policy.Until(now), Archives: archivesBefore(from, policy.Until(now)), Keys: map[string]int{}}
 	people := map[string]bool{}
 	err := from.Query(ctx, stoppedBefore(due.Until), func(row *columns.Row) error {
-		names := keys.userNames(row.Record.Meta)
+		names, isDue, err := keys.findDue(from.Holdings, row)
 		switch {
-		case !keys.hasDue(row.Record.Meta, names):
-			return nil
+		case err != nil || !isDue:
+			return err
 		case row.Archived:
 			due.Archived++
 			return nil
@@ -136,6 +139,29 @@ func (k *Keys) userNames(m record.Meta) (list []string) {
 		}
 	}
 	return list
+}
+
+// findDue reports whether a record has something to lose, and returns the users whom it names.
+// Another origin may name a user of the run whom the record does not name.
+func (k *Keys) findDue(holdings func(*columns.Row) ([]record.Holding, error), row *columns.Row) (names []string, isDue bool, err error) {
+	names = k.userNames(row.Record.Meta)
+	isDue = k.hasDue(row.Record.Meta, names)
+	if row.Origin == erasedSource() { // no other origin knows its id
+		return names, isDue, nil
+	}
+	all, err := holdings(row)
+	for i := range all {
+		if r := all[i].Record; r != nil {
+			others := k.userNames(r.Meta)
+			isDue = isDue || k.hasDue(r.Meta, others)
+			for _, name := range others {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names, isDue, err
 }
 
 // hasDue reports whether a record with these names has something to lose.

@@ -82,7 +82,7 @@ func (r *Retainer) Run(ctx context.Context) (*State, error) {
 	until := r.Policy.Until(r.Now)
 	archived, more := 0, true
 	for after := uint64(0); more; {
-		var list []columns.Row
+		var list []dueRow
 		list, after, more, err = r.nextBatch(ctx, until, after, &archived)
 		if err == nil {
 			err = r.replaceRecords(ctx, list)
@@ -107,9 +107,16 @@ func (r *Retainer) Run(ctx context.Context) (*State, error) {
 
 var errEnough = errors.New("enough")
 
+// dueRow is a record that has something to lose, with the users whom any origin names in it.
+type dueRow struct {
+	columns.Row
+
+	names []string
+}
+
 // nextBatch returns records that have names, of those with greater numbers. It counts those that
 // are archived.
-func (r *Retainer) nextBatch(ctx context.Context, until record.Time, after uint64, archived *int) (list []columns.Row, last uint64, more bool, err error) {
+func (r *Retainer) nextBatch(ctx context.Context, until record.Time, after uint64, archived *int) (list []dueRow, last uint64, more bool, err error) {
 	view, err := r.Views.View()
 	if err != nil {
 		return nil, 0, false, err
@@ -119,12 +126,15 @@ func (r *Retainer) nextBatch(ctx context.Context, until record.Time, after uint6
 	last = after
 	err = view.Query(ctx, q, func(row *columns.Row) error {
 		last = row.Seq
+		names, isDue, err := r.keys.findDue(view.Holdings, row)
 		switch {
-		case !r.keys.hasDue(row.Record.Meta, r.keys.userNames(row.Record.Meta)):
+		case err != nil:
+			return err
+		case !isDue:
 		case row.Archived:
 			*archived++
 		default:
-			list = append(list, *row)
+			list = append(list, dueRow{*row, names})
 		}
 		if len(list) == readAtOnce {
 			return errEnough
@@ -138,7 +148,7 @@ func (r *Retainer) nextBatch(ctx context.Context, until record.Time, after uint6
 }
 
 // replaceRecords puts substitutes in the place of records.
-func (r *Retainer) replaceRecords(ctx context.Context, list []columns.Row) error {
+func (r *Retainer) replaceRecords(ctx context.Context, list []dueRow) error {
 	if err := r.makeKeys(ctx, list); err != nil {
 		return err
 	}
@@ -169,7 +179,7 @@ func sizeOf(r *record.Record) int {
 }
 
 // makeKeys has a secret for the month of each record, and keeps them before they are used.
-func (r *Retainer) makeKeys(ctx context.Context, list []columns.Row) error {
+func (r *Retainer) makeKeys(ctx context.Context, list []dueRow) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -195,7 +205,7 @@ func (r *Retainer) writeState(ctx context.Context) error {
 }
 
 // substituteOf is the record in the place of one: the same without its users' names.
-func (r *Retainer) substituteOf(row *columns.Row) store.Replacement {
+func (r *Retainer) substituteOf(row *dueRow) store.Replacement {
 	out := row.Shown()
 	secret := r.state.Keys[r.Policy.monthName(out.Stop)]
 	out.ID = Prefix + hex.EncodeToString(keyedHash(secret, "id", strconv.FormatUint(row.Seq, 10), row.Record.ID)[:16])
@@ -203,9 +213,8 @@ func (r *Retainer) substituteOf(row *columns.Row) store.Replacement {
 	if values := row.Record.Meta.Get(r.Directory.Settings().GroupKey); len(values) > 0 {
 		group = values[0]
 	}
-	names := r.keys.userNames(row.Record.Meta)
 	out.Meta = r.keys.Meta(out.Meta, "", "")
-	for _, name := range names {
+	for _, name := range row.names {
 		out.Meta = r.keys.Meta(out.Meta, name, r.pseudonym(secret, name, group, out.Start))
 	}
 	if out.Validate() != nil { // a text became too long
