@@ -65,7 +65,13 @@ func TestCompose_EachNode_HasWhatItsConfigurationNames(t *testing.T) {
 		Image, Hostname, Command, Entrypoint string
 		ReadOnly                             bool `yaml:"read_only"`
 		Ports, Tmpfs, Volumes                []string
-		Healthcheck                          *struct{ Test []string }
+		Healthcheck                          struct {
+			Test              []string
+			Interval, Timeout string
+			Retries           int
+			StartPeriod       string `yaml:"start_period"`
+			StartInterval     string `yaml:"start_interval"`
+		}
 	}
 	var file struct {
 		Node     any `yaml:"x-node"`
@@ -87,8 +93,13 @@ func TestCompose_EachNode_HasWhatItsConfigurationNames(t *testing.T) {
 	text := readManifest(t, "aggregator.hcl")
 	used := map[string]string{}
 	for name, s := range file.Services {
-		if s.Command != "" || s.Entrypoint != "" || s.Healthcheck != nil || !s.ReadOnly || s.Hostname != name || s.Image != "${BURSAR_IMAGE:-bursar:latest}" {
+		if s.Command != "" || s.Entrypoint != "" || !s.ReadOnly || s.Hostname != name || s.Image != "${BURSAR_IMAGE:-bursar:latest}" {
 			t.Errorf("%s: %+v", name, s)
+		}
+		if test := s.Healthcheck.Test; len(test) < 3 || test[0] != "CMD" || test[1] != "/usr/bin/bursar" { // there is no shell
+			t.Errorf("%s: the health check is %q", name, test)
+		} else if err := checkCall(test[2:]); err != nil {
+			t.Errorf("%s: the health check is %q: %v", name, test, err)
 		}
 		a := nodeConfig(t, text, name)
 		if len(a.Raft.Peers) != len(file.Services) {
@@ -128,6 +139,11 @@ func TestCompose_EachNode_HasWhatItsConfigurationNames(t *testing.T) {
 // port is that of an address.
 func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
+// probe is a probe of Kubernetes that connects to a port.
+type probe struct {
+	TCPSocket struct{ Port string } `yaml:"tcpSocket"`
+}
+
 // object is what the tests read of an object of Kubernetes.
 type object struct {
 	Kind     string
@@ -147,8 +163,10 @@ type object struct {
 						Name          string
 						ContainerPort int `yaml:"containerPort"`
 					}
-					StartupProbe, ReadinessProbe, LivenessProbe map[string]any
-					VolumeMounts                                []struct {
+					StartupProbe   probe `yaml:"startupProbe"`
+					ReadinessProbe probe `yaml:"readinessProbe"`
+					LivenessProbe  probe `yaml:"livenessProbe"`
+					VolumeMounts   []struct {
 						Name      string
 						MountPath string `yaml:"mountPath"`
 					} `yaml:"volumeMounts"`
@@ -199,6 +217,11 @@ func TestKubernetesManifest_EachPod_HasWhatItsConfigurationNames(t *testing.T) {
 	for _, p := range c.Ports {
 		ports[p.Name] = p.ContainerPort
 	}
+	for i, p := range []probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+		if ports[p.TCPSocket.Port] == 0 {
+			t.Errorf("probe %d connects to the port %q of %v", i, p.TCPSocket.Port, ports)
+		}
+	}
 	nodes := all["Service "+set.ServiceName].Spec
 	for i := range set.Replicas {
 		name := fmt.Sprintf("bursar-%d", i)
@@ -225,6 +248,22 @@ func TestKubernetesManifest_EachPod_HasWhatItsConfigurationNames(t *testing.T) {
 	}
 }
 
+// checkCall returns why the program would refuse arguments.
+func checkCall(args []string) error {
+	root := (&cli.Program{Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" }}).Commands()
+	cmd, rest, err := root.Find(commandline.TwoDashes(root, args))
+	if err == nil {
+		err = cmd.ParseFlags(rest)
+	}
+	if err == nil {
+		err = cmd.ValidateArgs(cmd.Flags().Args())
+	}
+	if err == nil && !cmd.Runnable() {
+		err = fmt.Errorf("%s does nothing", cmd.CommandPath())
+	}
+	return err
+}
+
 func TestContainersReadme_EachCommand_IsAcceptedByTheProgram(t *testing.T) {
 	calls := regexp.MustCompile(`(?m)(?:^\s*|do |exec agg1 /usr/bin/|-- /usr/bin/)(?:bursar |make-tls )([a-z][^;\n]*)`)
 	found := 0
@@ -237,15 +276,7 @@ func TestContainersReadme_EachCommand_IsAcceptedByTheProgram(t *testing.T) {
 			if strings.Contains(call[0], "make-tls") {
 				args = append([]string{"tls"}, args...)
 			}
-			root := (&cli.Program{Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" }}).Commands()
-			cmd, rest, err := root.Find(commandline.TwoDashes(root, args))
-			if err == nil {
-				err = cmd.ParseFlags(rest)
-			}
-			if err == nil {
-				err = cmd.ValidateArgs(cmd.Flags().Args())
-			}
-			if err != nil || !cmd.Runnable() {
+			if err := checkCall(args); err != nil {
 				t.Errorf("%s: %v", strings.TrimSpace(call[0]), err)
 			}
 			found++

@@ -4,6 +4,7 @@ package packages
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
@@ -144,6 +146,28 @@ func checkPlugins(c container) {
 	}
 }
 
+// healthCheck is the command by which compose.yaml asks a container.
+func healthCheck(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(site.Top(), "aggregator/packaging/containers/compose.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Services map[string]struct {
+			Healthcheck struct{ Test []string }
+		}
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	test := file.Services["agg1"].Healthcheck.Test
+	if len(test) < 2 || test[0] != "CMD" {
+		t.Fatalf("the health check is %q", test)
+	}
+	return test[1:]
+}
+
 // checkNode makes certificates by the image's own program, checks the configuration of a
 // node of three, and runs a node alone by its image's arguments.
 func checkNode(c container) {
@@ -171,6 +195,11 @@ func checkNode(c container) {
 		}
 		c.run(append(c.args, "-check")...)
 	}
+	check := healthCheck(c.t)
+	var exit *exec.ExitError
+	if out, err := c.command(check...).CombinedOutput(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		c.t.Errorf("the health check before the node has started: %v\n%s", err, out)
+	}
 	node := c.command(c.args...)
 	var log bytes.Buffer
 	node.Stdout, node.Stderr = &log, &log
@@ -183,6 +212,10 @@ func checkNode(c container) {
 			c.t.Errorf("the node does not end well: %v, %v\n%s", err, waited, log.String())
 		}
 	}()
+	site.Eventually(c.t, "the health check of compose.yaml succeeds", func() (bool, string) {
+		out, err := c.command(check...).CombinedOutput()
+		return err == nil && len(out) == 0, string(out)
+	})
 	site.Eventually(c.t, "the node in the image is healthy", func() (bool, string) {
 		out, err := c.command("/usr/bin/bursar", "status").CombinedOutput()
 		return err == nil, string(out)

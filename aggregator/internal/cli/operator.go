@@ -15,7 +15,33 @@ import (
 
 func (p *Program) operatorCommand() *cobra.Command {
 	return groupCommand("operator", "Manage a node and its cluster", "  bursar operator check -config /etc/bursar/aggregator.hcl\n  bursar operator raft list-peers",
-		p.checkCommand(), p.diskCommand(), p.kindsCommand(), p.raftCommand(), p.recoverCommand())
+		p.checkCommand(), p.diskCommand(), p.healthCommand(), p.kindsCommand(), p.raftCommand(), p.recoverCommand())
+}
+
+// healthCommand asks what load balancers ask by GET /health_check, for machines without a shell.
+func (p *Program) healthCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "health", Short: "Say by the exit code whether a node can answer requests",
+		Long: `Say by the exit code whether a node can answer requests: 0 when a majority of the
+cluster confirms within two seconds what the node has, and otherwise 1. It is for the
+health checks of containers and load balancers, and prints nothing when the node can
+answer. Warnings do not count: "bursar status" shows them, and why a node cannot answer.`,
+		Example: "  bursar operator health",
+		Args:    cobra.NoArgs,
+	}
+	conn := p.connectionFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.openClient(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if err := c.Health(cmd.Context()); err != nil {
+			return fmt.Errorf("the node cannot answer requests: %w", err)
+		}
+		return nil
+	}
+	return cmd
 }
 
 func (p *Program) checkCommand() *cobra.Command {

@@ -24,10 +24,21 @@ type manifest struct {
 	RoleRef  struct{ Kind, Name string }
 	Spec     struct {
 		Template struct {
-			Spec struct{ ServiceAccountName string }
+			Spec struct {
+				ServiceAccountName string `yaml:"serviceAccountName"`
+				Containers         []struct {
+					Command        []string
+					StartupProbe   probe `yaml:"startupProbe"`
+					ReadinessProbe probe `yaml:"readinessProbe"`
+					LivenessProbe  probe `yaml:"livenessProbe"`
+				}
+			}
 		}
 	}
 }
+
+// probe is a probe of Kubernetes that runs a command in the container.
+type probe struct{ Exec struct{ Command []string } }
 
 func manifests(t *testing.T, name string) (out []manifest) {
 	t.Helper()
@@ -107,6 +118,13 @@ func TestManifests_OfTheAgent_FitTogether(t *testing.T) {
 		}
 		if m.Kind == "StatefulSet" && !accounts[m.Spec.Template.Spec.ServiceAccountName] {
 			t.Errorf("the service account %q is not in rbac.yaml", m.Spec.Template.Spec.ServiceAccountName)
+		}
+		for _, c := range m.Spec.Template.Spec.Containers {
+			for i, p := range []probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+				if len(p.Exec.Command) < 2 || p.Exec.Command[0] != c.Command[0] || p.Exec.Command[1] != "status" { // there is no shell
+					t.Errorf("probe %d runs %q", i, p.Exec.Command)
+				}
+			}
 		}
 		files += m.Data["agent.hcl"]
 	}
