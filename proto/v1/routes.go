@@ -662,6 +662,28 @@ func (f Files) ConflictsAs(ctx context.Context, q *Reading, accept string, w io.
 	return f.Carrier.Download(ctx, "/v1/conflicts", queryValues(q), accept, w)
 }
 
+// HoldingsQuery is the query of GET /v1/holdings.
+type HoldingsQuery struct {
+	// The person.
+	Name string `query:"name"`
+	// The meta key that names people; that of the directory without it.
+	Key string `query:"key"`
+	// Only ids after this one.
+	After string `query:"after"`
+	Reading
+}
+
+// Holdings is GET /v1/holdings: Records of a person by what an origin says that is not shown.
+func (a API) Holdings(ctx context.Context, q *HoldingsQuery) (out Holdings, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/holdings", queryValues(q), nil, &out)
+	return out, err
+}
+
+// HoldingsAddress is a link to GET /v1/holdings. The format "" is JSON.
+func HoldingsAddress(q *HoldingsQuery, format string) string {
+	return addressOf("/v1/holdings", queryValues(q), format)
+}
+
 // Waiting is GET /v1/waiting: Stops that have no record yet.
 func (a API) Waiting(ctx context.Context, q *Reading) (out Waiting, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/waiting", queryValues(q), nil, &out)

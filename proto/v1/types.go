@@ -1530,6 +1530,12 @@ type Conflicts struct {
 	More      bool    `json:"more"`
 }
 
+// Holdings is a part of an answer.
+type Holdings struct {
+	Holdings []Entry `json:"holdings"`
+	More     bool    `json:"more"`
+}
+
 // Waiting is a part of an answer.
 type Waiting struct {
 	Waiting []Entry `json:"waiting"`

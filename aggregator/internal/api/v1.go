@@ -99,6 +99,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodDelete, quarantined, s.withView(s.v1QuarantineDrop)},
 		{http.MethodPost, quarantined + ":retry", s.withView(s.v1QuarantineRetry)},
 		{http.MethodGet, "/v1/conflicts", s.withTable("conflicts", s.withView(s.v1Conflicts))},
+		{http.MethodGet, "/v1/holdings", s.withView(s.v1Holdings)},
 		{http.MethodGet, "/v1/waiting", s.withTable("waiting", s.withView(s.v1Waiting))},
 		{http.MethodDelete, "/v1/waiting/{id...}", s.withView(s.v1Dismiss)},
 		{http.MethodGet, "/v1/retention", s.withView(s.v1Retention)},

@@ -17,22 +17,24 @@ func (s *Server) v1Record(w http.ResponseWriter, r *http.Request, view *access.V
 	if err != nil {
 		return err
 	}
-	row, found, err := view.Get(entry.ID)
-	if err != nil {
-		return err
-	}
 	out, err := entryJSON(&entry)
-	if err != nil {
-		return err
+	if err == nil {
+		out.Record, err = shownRecord(view, entry.ID)
 	}
-	if found {
-		out.Record = &v1.FullRecord{}
-		if err := json.Unmarshal(row.AppendV1(nil), out.Record); err != nil {
-			return err
-		}
+	if err == nil {
+		answerJSON(w, http.StatusOK, out)
 	}
-	answerJSON(w, http.StatusOK, out)
-	return nil
+	return err
+}
+
+// shownRecord is the record that is shown under an id; nil when none is.
+func shownRecord(view *access.View, id string) (*v1.FullRecord, error) {
+	row, found, err := view.Get(id)
+	if err != nil || !found {
+		return nil, err
+	}
+	out := &v1.FullRecord{}
+	return out, json.Unmarshal(row.AppendV1(nil), out)
 }
 
 // findEntry returns the entry of an id of which anything is known.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -65,7 +66,7 @@ func listArchives(ctx context.Context, c *client.Client) ([]v1.Archive, error) {
 func (p *Program) personExport() *cobra.Command {
 	return p.onPerson(&cobra.Command{
 		Use: "export NAME", Short: "Write a person's records and quarantined jobs as JSON lines",
-		Long:    "Write a person's records, those of archives too, and the quarantined jobs that name the\nperson, as JSON lines.",
+		Long:    "Write a person's records, those of archives too, what origins that are not shown say of the\nperson's runs, and the quarantined jobs that name the person, as JSON lines.",
 		Example: "  bursar person export erika > erika.ndjson",
 	}, func(ctx context.Context, who *person) error {
 		out := &counted{Writer: p.Stdout}
@@ -74,8 +75,21 @@ func (p *Program) personExport() *cobra.Command {
 			return err
 		}
 		jobs, err := who.quarantinedJobs(ctx)
-		if err == nil && len(jobs) == 0 {
-			err = none // near names
+		if err != nil {
+			return err
+		}
+		unshown := 0
+		for entry, err := range who.unshownRecords(ctx) {
+			if err == nil {
+				err = json.NewEncoder(p.Stdout).Encode(entry)
+			}
+			if err != nil {
+				return err
+			}
+			unshown++
+		}
+		if len(jobs)+unshown == 0 && none != nil {
+			return none // near names
 		}
 		for i := 0; i < len(jobs) && err == nil; i++ {
 			err = json.NewEncoder(p.Stdout).Encode(jobs[i])
@@ -83,7 +97,7 @@ func (p *Program) personExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p.say("%s, %s", view.Plural(out.lines, "record"), view.Plural(len(jobs), "quarantined job"))
+		p.say("%s%s, %s", view.Plural(out.lines, "record"), unshownPhrase(unshown), view.Plural(len(jobs), "quarantined job"))
 		p.sayElsewhere(ctx, who)
 		return nil
 	})
@@ -112,6 +126,34 @@ func (who *person) exportRecords(ctx context.Context, out *counted) (none, err e
 
 func (who *person) personQuery() *v1.ListRecordsQuery {
 	return &v1.ListRecordsQuery{Meta: map[string]v1.MetaTest{who.key: {C: []string{who.name}}}}
+}
+
+// unshownRecords are the records of which an origin that is not shown names the person, by id.
+func (who *person) unshownRecords(ctx context.Context) iter.Seq2[v1.Entry, error] {
+	return func(yield func(v1.Entry, error) bool) {
+		for q, more := (v1.HoldingsQuery{Name: who.name, Key: who.key}), true; more; {
+			page, err := who.api.Holdings(ctx, &q)
+			if err != nil {
+				yield(v1.Entry{}, err)
+				return
+			}
+			for _, e := range page.Holdings {
+				if !yield(e, nil) {
+					return
+				}
+				q.After = e.RecordID
+			}
+			more = page.More
+		}
+	}
+}
+
+// unshownPhrase says how many records an origin that is not shown says to be of the person.
+func unshownPhrase(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %s of others by what is shown)", view.Plural(n, "record"))
 }
 
 // archivedRecords counts the person's records of which the details are in archives, and names

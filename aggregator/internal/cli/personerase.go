@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,6 +33,9 @@ that name the person. Totals stay as they are: usage, times and group are kept.
 Records that run, and records that are archived, are refused, and then nothing is changed.
 
 The audit log has the replacement, too, where the name stands as a word.
+
+Origins may name different users of a run, such as the scheduler and an import. Where one that
+is not shown names the person, the record is replaced, too: by one of the user that is shown.
 
 In the key that names users the name becomes the replacement. In the values of other keys, such
 as a job's name or a path, it does where it stands as a word: the name al is not in alpha, al.b
@@ -67,7 +71,7 @@ Keys that describe a person in other words are yours to judge: -plan lists the k
 			}
 			return err
 		}
-		p.say("%s, %s; keys that stay: %s", view.Plural(e.records, "record"), view.Plural(len(e.jobs), "quarantined job"), strings.Join(slices.Sorted(maps.Keys(e.stays)), ", "))
+		p.say("%s%s, %s; keys that stay: %s", view.Plural(e.records, "record"), unshownPhrase(e.unshown), view.Plural(len(e.jobs), "quarantined job"), strings.Join(slices.Sorted(maps.Keys(e.stays)), ", "))
 		e.sayWhatStays()
 		if plan {
 			p.sayElsewhere(ctx, who)
@@ -79,7 +83,7 @@ Keys that describe a person in other words are yours to judge: -plan lists the k
 		if err := e.eraseFromAudit(ctx); err != nil {
 			return fmt.Errorf("the audit log still names %s: %w; go on with: bursar person erase %s -as %s", who.name, err, who.name, e.as)
 		}
-		p.say("Erased: %d records now say %s=%s. The values of these records leave the database and the raft log by themselves (compaction in the configuration).", e.records, who.key, e.as)
+		p.say("Erased: %d records now say %s=%s%s. The values of these records leave the database and the raft log by themselves (compaction in the configuration).", e.records, who.key, e.as, replacedPhrase(e.unshown))
 		p.sayElsewhere(ctx, who)
 		return nil
 	})
@@ -101,6 +105,7 @@ type personErasure struct {
 
 	keys    *erasure.Keys
 	records int
+	unshown int // records of others of which an origin that is not shown names the person
 	jobs    []v1.Quarantined
 	stays   map[string]bool // meta keys
 	same    map[string]bool // key=value with the name, where totals depend on the key
@@ -117,8 +122,59 @@ func (e *personErasure) sayWhatStays() {
 	}
 }
 
-// streamRecords calls yield for at most so many records of the person; 0 is all.
+// replacedPhrase says how many records of others are replaced.
+func replacedPhrase(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and %s of others now lack what was not shown", view.Plural(n, "record"))
+}
+
+// streamRecords calls yield for at most so many records of the person, and of those of others of
+// which an origin that is not shown names the person; 0 is all.
 func (e *personErasure) streamRecords(ctx context.Context, most int, yield func(*record.Record) error) error {
+	left := most
+	none := e.streamShown(ctx, most, func(r *record.Record) error {
+		left--
+		return yield(r)
+	})
+	if none != nil && !errors.Is(none, client.ErrNoMatch) || most > 0 && left == 0 {
+		return none
+	}
+	found := false
+	for entry, err := range e.unshownRecords(ctx) {
+		if err == nil && entry.Record != nil {
+			found, left = true, left-1
+			err = e.yieldUnshown(&entry, yield)
+		}
+		if err != nil || most > 0 && left == 0 {
+			return err
+		}
+	}
+	if found {
+		return nil
+	}
+	return none
+}
+
+// yieldUnshown calls yield with the record that is shown of an entry.
+func (e *personErasure) yieldUnshown(entry *v1.Entry, yield func(*record.Record) error) error {
+	if entry.Record.Archived {
+		return fmt.Errorf("cannot erase %s=%s: an origin of record %s names the person, and its details are archived; restore them by bursar archive restore, and erase then", e.key, e.name, entry.RecordID)
+	}
+	text, err := json.Marshal(entry.Record)
+	if err != nil {
+		return err
+	}
+	r, err := wire.DecodeRecordJSON(text)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", entry.RecordID, err)
+	}
+	return yield(&r)
+}
+
+// streamShown calls yield for at most so many records of the person; 0 is all.
+func (e *personErasure) streamShown(ctx context.Context, most int, yield func(*record.Record) error) error {
 	q := e.personQuery()
 	q.Limit = most
 	address, err := url.Parse(v1.ListRecordsAddress(q, ""))
@@ -144,7 +200,11 @@ func (e *personErasure) streamRecords(ctx context.Context, most int, yield func(
 func (e *personErasure) checkErasable(ctx context.Context) error {
 	open := 0
 	none := e.streamRecords(ctx, 0, func(r *record.Record) error {
-		e.records++
+		if slices.Contains(r.Meta.Get(e.key), e.name) {
+			e.records++
+		} else {
+			e.unshown++
+		}
 		if r.Open() {
 			open++
 		}

@@ -175,6 +175,7 @@ func matrix() map[string][2]string {
 		"DELETE " + quarantinedRoute:          {"oa", job},
 		"POST " + quarantinedRoute + ":retry": {"oa", job + ":retry"},
 		"GET /v1/conflicts":                   {"roa", "/v1/conflicts"},
+		"GET /v1/holdings":                    {"roa", "/v1/holdings?name=x"},
 		"POST /v1/imports/{name}":             {"oa", "/v1/imports/import"},
 		"POST /v1/imports/{name}/{epoch}":     {"oa", "/v1/imports/import/00"},
 		"GET /v1/waiting":                     {"roa", "/v1/waiting"},
