@@ -31,7 +31,6 @@ func (p *Program) personErase() *cobra.Command {
 		Long: `Replace each of a person's records by one without the person, and drop the quarantined jobs
 that name the person. Totals stay as they are: usage, times and group are kept.
 Records that run, and records that are archived, are refused, and then nothing is changed.
-
 The audit log has the replacement, too, where the name stands as a word.
 
 Origins may name different users of a run, such as the scheduler and an import. Where one that
@@ -83,10 +82,19 @@ Keys that describe a person in other words are yours to judge: -plan lists the k
 		if err := e.eraseFromAudit(ctx); err != nil {
 			return fmt.Errorf("the audit log still names %s: %w; go on with: bursar person erase %s -as %s", who.name, err, who.name, e.as)
 		}
-		p.say("Erased: %d records now say %s=%s%s. The values of these records leave the database and the raft log by themselves (compaction in the configuration).", e.records, who.key, e.as, replacedPhrase(e.unshown))
+		e.sayErased()
 		p.sayElsewhere(ctx, who)
 		return nil
 	})
+}
+
+// sayErased says what has changed.
+func (e *personErasure) sayErased() {
+	others := ""
+	if e.unshown > 0 {
+		others = fmt.Sprintf(", and %s of others now lack what was not shown", view.Plural(e.unshown, "record"))
+	}
+	e.say("Erased: %d records now say %s=%s%s. The values of these records leave the database and the raft log by themselves (compaction in the configuration).", e.records, e.key, e.as, others)
 }
 
 // revealsName reports whether a replacement has the name between what separates its parts.
@@ -120,14 +128,6 @@ func (e *personErasure) sayWhatStays() {
 	if places := namesInDirectory(&e.directory, e.name); len(places) > 0 {
 		e.say("The directory has the name %s: %s. Where it means the person, write %s in its place at the same time, or totals by project, PI and group change.", e.name, strings.Join(places, ", "), e.as)
 	}
-}
-
-// replacedPhrase says how many records of others are replaced.
-func replacedPhrase(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", and %s of others now lack what was not shown", view.Plural(n, "record"))
 }
 
 // streamRecords calls yield for at most so many records of the person, and of those of others of
