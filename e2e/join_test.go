@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/site"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
+	"github.com/bursar-accounting/bursar/proto/join"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -230,16 +232,25 @@ func TestJoin_TokenThatIsNotGood_IsRefused(t *testing.T) {
 	f.start(m, 1)
 	host, used := f.token(m, "-role", "agent")
 	f.must("bursar-agent", f.join("head1", host, used)...)
-	refused := func(what, name, token, want string) {
+	refusedAs := func(what, as, name, token, want string) {
 		t.Helper()
-		if out, err := f.run("bursar-agent", f.join(name, host, token)...); err == nil || !strings.Contains(out, want) {
+		args := f.join(name, host, token)
+		args[slices.Index(args, "-name")+1] = as
+		if out, err := f.run("bursar-agent", args...); err == nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %v, want %q in %s", what, err, want, out)
 		}
 		if _, err := os.Stat(filepath.Join(f.site.Dir, name, "agent.hcl")); err == nil {
 			t.Errorf("%s: a configuration was written", what)
 		}
 	}
+	refused := func(what, name, token, want string) {
+		t.Helper()
+		refusedAs(what, name, name, token, want)
+	}
 	refused("used by another machine", "head2", used, "was used already")
+	refused("of another cluster", "head2", join.New(identity.Digest{9}).String(), "the token is of another cluster")
+	_, fresh := f.token(m, "-role", "agent")
+	refusedAs("a name that is taken", "head1", "head2", fresh, "there is an agent head1 already")
 
 	_, revoked := f.token(m, "-role", "agent")
 	list, err := f.bursar(m, "token", "list", "-format", "json")
@@ -247,7 +258,7 @@ func TestJoin_TokenThatIsNotGood_IsRefused(t *testing.T) {
 		t.Fatalf("the list: %v\n%s", err, list)
 	}
 	var tokens v1.Tokens
-	if err := json.Unmarshal([]byte(list), &tokens); err != nil || len(tokens.Tokens) != 2 {
+	if err := json.Unmarshal([]byte(list), &tokens); err != nil || len(tokens.Tokens) != 3 {
 		t.Fatalf("the list: %v\n%s", err, list)
 	}
 	for _, k := range tokens.Tokens {
