@@ -91,6 +91,24 @@ func (a API) UndeleteRecord(ctx context.Context, id string) error {
 	return a.Caller.Call(ctx, "POST", "/v1/records/"+pathPart(id)+":undelete", nil, nil, nil)
 }
 
+// JobRecordsQuery is the query of GET /v1/jobs.
+type JobRecordsQuery struct {
+	// The id of the job.
+	ID string `query:"id"`
+	Reading
+}
+
+// JobRecords is GET /v1/jobs: The ids under which records of a job are or were.
+func (a API) JobRecords(ctx context.Context, q *JobRecordsQuery) (out JobRecords, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/jobs", queryValues(q), nil, &out)
+	return out, err
+}
+
+// JobRecordsAddress is a link to GET /v1/jobs. The format "" is JSON.
+func JobRecordsAddress(q *JobRecordsQuery, format string) string {
+	return addressOf("/v1/jobs", queryValues(q), format)
+}
+
 // BudgetsQuery is the query of GET /v1/budgets.
 type BudgetsQuery struct {
 	// Only that budget.

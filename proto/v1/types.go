@@ -1311,6 +1311,13 @@ type RecordPage struct {
 	Next Text `json:"next"`
 }
 
+// JobRecords is a part of an answer.
+type JobRecords struct {
+	// Their ids.
+	Records []string `json:"records"`
+	More    bool     `json:"more"`
+}
+
 // Budgets is a part of an answer.
 type Budgets struct {
 	Now      Time     `json:"now"`

@@ -235,6 +235,32 @@ func (v *View) Entry(id string) (record.Entry, error) {
 	return e, nil
 }
 
+// mostJobIDs is how many ids of a job are looked at for those that a principal sees.
+const mostJobIDs = 1000
+
+// JobIDs calls yield with the ids of a job of which the principal sees anything, as
+// [store.View.JobIDs] does.
+func (v *View) JobIDs(job string, yield func(id string) error) (whole bool, err error) {
+	if err := v.requireRows(); err != nil {
+		return false, err
+	}
+	seen := 0
+	whole, err = v.view.JobIDs(job, func(id string) error {
+		if seen++; seen > mostJobIDs {
+			return errFound
+		}
+		e, err := v.Entry(id)
+		if err != nil || len(e.Holdings) == 0 && !e.Deleted {
+			return err
+		}
+		return yield(id)
+	})
+	if errors.Is(err, errFound) {
+		return false, nil
+	}
+	return whole, err
+}
+
 // cutEntry takes out of an entry what the principal does not see; false when nothing
 // may remain of it.
 func (v *View) cutEntry(e *record.Entry) bool {

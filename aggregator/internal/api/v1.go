@@ -83,6 +83,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/records/{id...}", s.withView(s.v1Record)},
 		{http.MethodDelete, "/v1/records/{id...}", s.withView(s.v1Delete)},
 		{http.MethodPost, "/v1/records/{id...}:undelete", s.withView(s.v1Undelete)},
+		{http.MethodGet, "/v1/jobs", s.withView(s.v1Jobs)},
 		{http.MethodGet, "/v1/usage", s.withView(s.v1Usage)},
 		{http.MethodGet, "/v1/distributions", s.withView(s.v1Distributions)},
 		{http.MethodGet, "/v1/directory", s.withView(s.v1Directory)},

@@ -152,6 +152,7 @@ func matrix() map[string][2]string {
 
 		"GET /v1/records":                     {"roa", "/v1/records"},
 		"GET /v1/records/{id...}":             {"roa", "/v1/records/x"},
+		"GET /v1/jobs":                        {"roa", "/v1/jobs?id=x"},
 		"DELETE /v1/records/{id...}":          {"oa", "/v1/records/x"},
 		"POST /v1/records/{id...}:undelete":   {"oa", "/v1/records/x:undelete"},
 		"GET /v1/usage":                       {"roa", "/v1/usage?window=2026"},

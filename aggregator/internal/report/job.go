@@ -35,8 +35,8 @@ quarantine, was deleted, withdrawn or archived; and, of each source, up to when 
 complete and what it lacks of the time in which the job ended: gaps, runs that have no
 record, and jobs that its configuration leaves out, of which no ids are known.
 
-The id of a job is looked for as it is, and behind the labels of the sources and the
-sites, such as nemo-4711.`,
+The id of a job is looked for as it is and behind the prefixes of all records, whichever a
+mapping gives: of 4711, nemo-4711 is found, its tasks such as nemo-4711_3, and its later runs.`,
 		Example: "  bursar report job -job 4711\n  bursar report job -job nemo-4711 -period 2026-03-01",
 		make:    reportJob,
 	}
@@ -95,42 +95,16 @@ func (i *inquiry) askAgents(ctx context.Context) error {
 	return err
 }
 
-// mostSites is how many sites are tried before the id of a job.
-const mostSites = 100
-
-// possibleIDs are those under which the record of the job may be: the id as it is, and behind the
-// labels of sources and the names of sites.
-func (i *inquiry) possibleIDs(ctx context.Context) ([]string, error) {
-	list := []string{i.id}
-	add := func(before string) {
-		if id := before + "-" + i.id; before != "" && !slices.Contains(list, id) && len(list) <= mostSites {
-			list = append(list, id)
-		}
-	}
-	for _, a := range i.agents {
-		for _, s := range a.Sources {
-			add(s.Label)
-		}
-	}
-	sites, err := askUsage(ctx, i.r, v1.UsageQuery{Window: "365d", By: "site_id", Measure: "records", Order: "records", Top: mostSites})
-	if err != nil && !hasStatus(err, http.StatusBadRequest, http.StatusForbidden) {
-		return nil, err
-	}
-	if err == nil {
-		for g := range sites.Groups {
-			add(view.GroupName(&sites.Groups[g]))
-		}
-	}
-	return list, nil
-}
-
-// findRecords asks what is held under the ids.
+// findRecords asks what is held under the ids of the job.
 func (i *inquiry) findRecords(ctx context.Context) error {
-	ids, err := i.possibleIDs(ctx)
-	if err != nil {
+	job, err := i.r.JobRecords(ctx, &v1.JobRecordsQuery{ID: i.id})
+	if err != nil && !hasStatus(err, http.StatusBadRequest) { // or no record can have it
 		return err
 	}
-	for _, id := range ids {
+	if job.More {
+		i.addNote("There may be more records of this job than are listed.")
+	}
+	for _, id := range job.Records {
 		e, err := i.r.GetEntry(ctx, id, nil)
 		if errors.Is(err, client.ErrNotFound) || hasStatus(err, http.StatusBadRequest) { // or it is the id of no record
 			continue

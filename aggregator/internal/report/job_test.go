@@ -88,3 +88,22 @@ func TestJob_ReaderOfSomeRecords_IsToldOfTheirOwnOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestJob_PrefixOfMapping_IsFoundByBareID(t *testing.T) {
+	w := apitest.Filled(t)
+	w.Post(apitest.Records(
+		apitest.Job{ID: "uni7/batch-815_3", Group: "atlas", User: "bob", Start: "2026-02-26", Stop: "2026-02-27", Cores: 1},
+		apitest.Job{ID: "uni7/batch-815-1767225600", Group: "atlas", User: "alice", Start: "2026-02-26", Stop: "2026-02-27", Cores: 1},
+		apitest.Job{ID: "uni7/batch-8150", Group: "atlas", User: "alice", Start: "2026-02-26", Stop: "2026-02-27", Cores: 1},
+	)...)
+	states, _, _ := told(t, w, access.Daemon(), "job=815")
+	for _, id := range []string{"uni7/batch-815_3", "uni7/batch-815-1767225600"} {
+		if !strings.HasPrefix(states[id], view.StateCounted) || len(states) != 2 {
+			t.Errorf("%s: %q", id, states)
+		}
+	}
+	alice := access.Principal{Name: "alice", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"user_id": {"alice"}})}
+	if states, _, _ := told(t, w, alice, "job=815"); len(states) != 1 || states["uni7/batch-815-1767225600"] == "" {
+		t.Errorf("alice is told %q", states)
+	}
+}

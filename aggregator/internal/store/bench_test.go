@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -235,4 +236,31 @@ func BenchmarkOpen(b *testing.B) {
 		s.Close()
 	}
 	perSecond(b, benchRows, used)
+}
+
+// BenchmarkJobIDs looks up the ids of a job among a million, behind prefixes and among UUIDs.
+func BenchmarkJobIDs(b *testing.B) {
+	for _, kind := range []string{columnstest.Slurm, columnstest.UUID} {
+		b.Run(kind, func(b *testing.B) {
+			s, ids := filled(b, benchRows, kind)
+			v, err := s.View()
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer v.Close()
+			rng, seeks := rand.New(rand.NewPCG(1, 1)), 0
+			for b.Loop() {
+				id := ids[rng.IntN(len(ids))]
+				found := false
+				if _, err := v.JobIDs(id[strings.LastIndexByte(id, '-')+1:], func(other string) error {
+					seeks++
+					found = found || other == id
+					return nil
+				}); err != nil || !found && kind == columnstest.Slurm {
+					b.Fatal(id, err)
+				}
+			}
+			b.ReportMetric(float64(seeks)/float64(b.N), "ids/op")
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -32,7 +33,8 @@ type recordPage struct {
 	Versions []version
 	Whole    bool // these are all versions
 	Job      jobPart
-	Why      string // the address of what is known of a job without a record
+	Why      string   // the address of what is known of a job without a record
+	OfJob    []string // ids of records of the job that has the id
 }
 
 func (p *recordPage) pageTitle() string { return "Record " + p.RecordID }
@@ -63,7 +65,7 @@ func (p *Pages) recordContent(r *http.Request, v *access.View) (any, error) {
 		return nil, err
 	}
 	if !found {
-		return &recordPage{FullRecord: v1.FullRecord{RecordID: id}, Why: jobAddress(id)}, p.notFound(v, id)
+		return &recordPage{FullRecord: v1.FullRecord{RecordID: id}, Why: jobAddress(id), OfJob: p.recordsOfJob(r.Context(), id)}, p.notFound(v, id)
 	}
 	own := p.ownKeys()
 	page := &recordPage{JSON: v1.GetEntryAddress(id, nil, "")}
@@ -93,6 +95,19 @@ func (p *Pages) recordContent(r *http.Request, v *access.View) (any, error) {
 // jobAddress is the page with what is known of a job, by its id or that of its record.
 func jobAddress(id string) string {
 	return "/ui/reports?" + url.Values{"report": {"job"}, "job": {id}}.Encode()
+}
+
+// jobsListed is how many records of a job are listed where none has its id.
+const jobsListed = 20
+
+// recordsOfJob are ids of records of a job, which its id is a part of; none where they are not known.
+func (p *Pages) recordsOfJob(ctx context.Context, id string) []string {
+	job, err := p.V1.JobRecords(ctx, &v1.JobRecordsQuery{ID: id})
+	if err != nil {
+		return nil
+	}
+	list := slices.DeleteFunc(job.Records, func(other string) bool { return other == id })
+	return list[:min(len(list), jobsListed)]
 }
 
 // notFound returns the error that says why no record of an id is shown, as far as is known.

@@ -77,6 +77,7 @@ type recordsPage struct {
 	Total  uint64
 	Hints  []string // why nothing is found
 	Why    string   // the address of what is known of the job whose id was looked for
+	OfJob  []string // ids of records of that job
 	CSV    string   // the address of all that is found; "" when /v1 has no such query
 	More   string   // the address of the next page
 	Paged  bool     // this is not the first page
@@ -143,7 +144,7 @@ func (p *Pages) recordsContent(r *http.Request, v *access.View) (any, error) {
 	if len(list) == 0 {
 		page.CSV = ""
 		if q.ID != "" {
-			page.Why = jobAddress(q.ID)
+			page.Why, page.OfJob = jobAddress(q.ID), p.recordsOfJob(r.Context(), q.ID)
 		}
 		page.Hints, err = missingHints(r.Context(), v, &q)
 	}
