@@ -179,3 +179,38 @@ const firstBar = `(() => {
   const [x, y] = chart.convertToPixel({ seriesIndex: 0 }, [step, drawn[step] / 2]);
   return place.clientWidth ? [x / place.clientWidth, y / place.clientHeight] : %s;
 })()`
+
+// fill types a value into a field, and leaves it.
+func fill(tab *Tab, field, value string) {
+	Eval[bool](tab, fmt.Sprintf(`(() => {
+  const field = document.querySelector(%q);
+  field.value = %q;
+  return field.dispatchEvent(new Event("input", { bubbles: true })) && field.dispatchEvent(new Event("change", { bubbles: true }));
+})()`, field, value))
+}
+
+// suggestions types into the fields that filter, with values that they suggest.
+func (d *desk) suggestions(t *testing.T) {
+	tab := d.browser.Tab(t, d.lab.Pages())
+	tab.Look("light", 1280, 900)
+	tab.Open("/ui/usage?by=user_id&measure=Cores&window=30d", 200)
+	all := d.agree(t, tab)
+	if count(tab, `[name=where][list=words-where]`) == 0 || count(tab, `#words-where option[value="site_id=hydra"]`) == 0 {
+		t.Error("the field for filters does not suggest hydra")
+	}
+	fill(tab, "[name=where]", "site=hydra")
+	tab.Await(`new URLSearchParams(location.search).get("where[site_id]") === "hydra"`)
+	tab.Ready()
+	if hydra := d.agree(t, tab); hydra.Total <= 0 || hydra.Total >= all.Total || count(tab, "#chips .chip") != 1 {
+		t.Errorf("hydra used %f of %f", hydra.Total, all.Total)
+	}
+	tab.Open("/ui/records", 200)
+	if count(tab, `#words-key option[value=site_id]`) == 0 || count(tab, `#words-component option[value=Cores]`) == 0 || count(tab, "#words-value") > 0 {
+		t.Error("the fields of the list suggest no keys and components, or values of no key")
+	}
+	fill(tab, "[name=key]", "site_id")
+	tab.Await(`document.querySelector("#words-value option[value=hydra]")`)
+	if problems := tab.Problems(); len(problems) > 0 {
+		t.Error(strings.Join(problems, "\n"))
+	}
+}

@@ -154,10 +154,29 @@ func (p *Pages) boardHandler(name string, choose func(r *http.Request, query url
 			}
 			return page, err
 		}
+		page.offerBudgets()
 		page.Report = "/ui/reports?report=" + of + "&" + query.Encode()
 		page.splitFigures()
 		return page, nil
 	})
+}
+
+// offerBudgets gives the field for the name of a budget those of the report.
+func (b *boardPage) offerBudgets() {
+	field := slices.IndexFunc(b.Form, func(f entryField) bool { return f.Name == "name" })
+	for i := range b.Doc.Document.Tables {
+		t := &b.Doc.Document.Tables[i]
+		column := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.Name == "budget" })
+		if field < 0 || column < 0 {
+			continue
+		}
+		f := &b.Form[field]
+		f.List, f.Offers = "words-name", nil
+		for _, row := range t.Rows {
+			f.Offers = append(f.Offers, row[column].String())
+		}
+		return
+	}
 }
 
 // chooseOwnUser chooses the person: the reader, where there is no other one.

@@ -2,10 +2,14 @@ package web
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -36,13 +40,13 @@ func (p *Pages) offerValues(ctx context.Context, form []entryField) []entryField
 		var list []string
 		switch {
 		case f.Kind == report.ParamPairs:
-			for _, key := range []string{"site_id", p.ownKeys().Group, "project", p.ownKeys().User} {
-				for _, value := range values(key) {
-					list = append(list, key+"="+v1.JoinList(value))
-				}
-			}
+			list = p.offerPairs(values)
 		case f.Name == "user":
 			list = values(p.ownKeys().User)
+		case f.Name == "by":
+			list = addMissing(f.Words, p.keysKnown(ctx))
+		case f.Name == "measure":
+			list = addMissing(f.Words, p.componentsKnown(ctx))
 		}
 		if len(list) > 0 {
 			f.List, f.Offers = "words-"+f.Name, list
@@ -51,23 +55,106 @@ func (p *Pages) offerValues(ctx context.Context, form []entryField) []entryField
 	return form
 }
 
+// offerPairs are conditions: keys by which one usually filters, with their values.
+func (p *Pages) offerPairs(valuesOf func(key string) []string) (list []string) {
+	for _, key := range []string{"site_id", p.ownKeys().Group, "project", p.ownKeys().User} {
+		for _, value := range valuesOf(key) {
+			list = append(list, key+"="+v1.JoinList(value))
+		}
+	}
+	return list
+}
+
+// offerConditions are conditions with the values of the usual keys, and the begin of those with
+// the others.
+func (p *Pages) offerConditions(ctx context.Context, keys []string) []string {
+	ctx, cancel := context.WithTimeout(ctx, offerWait)
+	defer cancel()
+	list := p.offerPairs(func(key string) []string { return p.valuesOf(ctx, key) })
+	for _, key := range keys {
+		if !slices.ContainsFunc(list, func(pair string) bool { return strings.HasPrefix(pair, key+"=") }) {
+			list = append(list, key+"=")
+		}
+	}
+	return list
+}
+
+// addMissing is a list with those of another that it does not have.
+func addMissing(list, more []string) []string {
+	list = slices.Clone(list)
+	for _, word := range more {
+		if !slices.Contains(list, word) {
+			list = append(list, word)
+		}
+	}
+	return list
+}
+
+// keysKnown are the keys by which usage can be asked; none where they are not known.
+func (p *Pages) keysKnown(ctx context.Context) []string {
+	v, err := p.Reader.Read(ctx, access.From(ctx))
+	if err != nil {
+		return nil
+	}
+	keys, err := p.usageKeys(ctx, v)
+	if errors.Join(err, v.Close()) != nil {
+		return nil
+	}
+	return keys
+}
+
+// componentsKnown are the components of the records of the last month.
+func (p *Pages) componentsKnown(ctx context.Context) (list []string) {
+	answer, err := p.usageInHours(ctx, v1.UsageQuery{Window: offeredOf})
+	if err != nil {
+		return nil
+	}
+	for i := range answer.Measures {
+		if m := &answer.Measures[i]; m.Component != "" {
+			list = append(list, string(m.Component))
+		}
+	}
+	return list
+}
+
 // offered are the values that a field of a form offers.
 type offered struct {
 	List   string
 	Offers []string
 }
 
-// offerFields are the values of keys that the reader's records have, for the fields of these
-// names.
-func (p *Pages) offerFields(ctx context.Context, names map[string]string) (list []offered) {
+// offerFilters are what the fields of the page of records offer: values of the usual keys, keys,
+// components, and values of the key that is typed.
+func (p *Pages) offerFilters(ctx context.Context, v *access.View, key string) (list []offered, err error) {
+	known, err := v.Names(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, offerWait)
 	defer cancel()
-	for _, key := range slices.Sorted(maps.Keys(names)) {
-		if values := p.valuesOf(ctx, key); len(values) > 0 {
-			list = append(list, offered{"words-" + names[key], values})
+	add := func(field string, values []string) {
+		if len(values) > 0 {
+			list = append(list, offered{"words-" + field, values})
 		}
 	}
-	return list
+	var find []string
+	names := fieldsOf(p.ownKeys())
+	for _, of := range slices.Sorted(maps.Keys(names)) {
+		values := p.valuesOf(ctx, of)
+		add(names[of], values)
+		for _, value := range values {
+			if word := v1.JoinList(value); !strings.ContainsFunc(word, unicode.IsSpace) { // which ends a word of the search
+				find = append(find, names[of]+"="+word)
+			}
+		}
+	}
+	add("find", find)
+	add("key", slices.Sorted(maps.Keys(known.Keys)))
+	add("component", slices.Sorted(maps.Keys(known.Components)))
+	if key != "" {
+		add("value", p.valuesOf(ctx, key))
+	}
+	return list, nil
 }
 
 // valuesOf are the values of a key, those of the most records first; none where the key is

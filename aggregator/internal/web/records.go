@@ -118,7 +118,9 @@ func (p *Pages) recordsContent(r *http.Request, v *access.View) (any, error) {
 	for name, field := range page.Filter.fieldPointers() {
 		*field = form.Get(name)
 	}
-	page.Offers = p.offerFields(r.Context(), fieldsOf(p.ownKeys()))
+	if page.Offers, err = p.offerFilters(r.Context(), v, page.Filter.Key); err != nil {
+		return page, err
+	}
 	if err := page.Filter.addSearch(form.Get("find")); err != nil {
 		page.Find = form.Get("find")
 		return page, err

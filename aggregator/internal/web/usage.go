@@ -23,6 +23,8 @@ type usagePage struct {
 	Trail []crumb
 	// Chips are the conditions, each with the address without it.
 	Chips []crumb
+	// Offers are conditions that the field for filters offers.
+	Offers offered
 	// Chosen says that the page chose the window, and why.
 	Chosen  string
 	Nothing *nothing
@@ -41,7 +43,7 @@ type crumb struct{ Key, Value, Address string }
 func (p *Pages) usageHandler() http.Handler {
 	show := p.pageHandler("usage", p.usageContent)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if q, changed := tidyUsage(r.URL.Query()); changed {
+		if q, changed := tidyUsage(r.URL.Query(), p.ownKeys()); changed {
 			http.Redirect(w, r, "/ui/usage?"+q.Encode(), http.StatusSeeOther) //nolint:gosec // to this page itself
 			return
 		}
@@ -62,7 +64,11 @@ func (p *Pages) usageContent(r *http.Request, v *access.View) (any, error) {
 	}
 	page.Ask.By = ask.groupingKey(keys)
 	page.Form = page.makeForm(keys, nil)
-	return page, p.fillUsage(r.Context(), page, keys)
+	offers := make(chan []string, 1)
+	go func() { offers <- p.offerConditions(r.Context(), keys) }() // beside the figures, which take as long
+	err = p.fillUsage(r.Context(), page, keys)
+	page.Offers = offered{"words-where", <-offers}
+	return page, err
 }
 
 // usageKeys are those that usage can be asked by.

@@ -81,6 +81,9 @@ func readUsage(q url.Values, own report.Keys) (usageAsk, error) {
 	if a.Kind == "" {
 		a.Kind = stepped
 	}
+	if where := q.Get("where"); where != "" {
+		return a, badRequest("%q is no filter; write KEY=VALUE, for example %s=NAME.", where, own.User)
+	}
 	if a.Kind != stepped && a.Kind != bars {
 		a.Kind = stepped
 		return a, badRequest("invalid kind %q: use steps or bars.", q.Get("kind"))
@@ -189,8 +192,9 @@ func (a usageAsk) drillUp(n int) usageAsk {
 	return a
 }
 
-// tidyUsage is the address without what says nothing; false when it is tidy.
-func tidyUsage(q url.Values) (url.Values, bool) {
+// tidyUsage is the address without what says nothing, and with a condition of the form as all
+// conditions are; false when it is tidy.
+func tidyUsage(q url.Values, own report.Keys) (url.Values, bool) {
 	changed := false
 	drop := func(field string) {
 		if q.Has(field) {
@@ -202,6 +206,15 @@ func tidyUsage(q url.Values) (url.Values, bool) {
 		if !strings.HasPrefix(field, "where[") && len(values) == 1 && values[0] == "" {
 			drop(field)
 		}
+	}
+	if key, value, ok := strings.Cut(strings.TrimSpace(q.Get("where")), "="); ok && key != "" && value != "" {
+		for name, field := range fieldsOf(own) {
+			if key == field {
+				key = name
+			}
+		}
+		q.Set("where["+key+"]", value)
+		drop("where")
 	}
 	if q.Get("window") != "" {
 		drop("from")

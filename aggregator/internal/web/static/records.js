@@ -32,6 +32,8 @@ async function filter() {
   said.classList.toggle("problem", problem !== null);
   said.textContent = (problem ?? page.querySelector("#found-count"))?.textContent ?? "The cluster cannot answer now.";
   if (problem !== null || !answer.ok) return;
+  for (const list of form.querySelectorAll("datalist")) list.remove(); // what is offered follows the key that is typed
+  form.append(...page.querySelectorAll("#records-filter datalist"));
   found.replaceChildren(...page.querySelector("#found").childNodes);
   history.replaceState(null, "", target);
 }
