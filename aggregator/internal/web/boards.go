@@ -111,6 +111,7 @@ type boardPage struct {
 	Needs  string       // what must be chosen first
 	Doc    *shownReport // nil: there is none, and the page says why
 	Tiles  []tile
+	Lacks  bool   // the reader sees what sources lack
 	Report string // the address of the same on the page of reports
 	Title  string
 }
@@ -123,7 +124,7 @@ func (p *Pages) boardHandler(name string, choose func(r *http.Request, query url
 	return p.plainHandler(name, func(r *http.Request) (any, error) {
 		query := r.URL.Query()
 		who := access.From(r.Context())
-		page := &boardPage{Path: r.URL.Path, Title: pageTitles()[name]}
+		page := &boardPage{Path: r.URL.Path, Title: pageTitles()[name], Lacks: who.Rows.All() && !who.Pseudonyms}
 		page.Needs = choose(r, query)
 		switch user := query.Get("user"); {
 		case name == "me" && user != "" && user != ownUser(who, p.ownKeys().User):
@@ -202,7 +203,9 @@ func (b *boardPage) splitFigures() {
 		if b.Doc.Report == "person" && row[0].String() == "People" {
 			continue
 		}
-		b.Tiles = append(b.Tiles, figureTile(row))
+		t := figureTile(row)
+		t.Href = b.Doc.ways.figureAddress(row[0].String())
+		b.Tiles = append(b.Tiles, t)
 	}
 	b.Doc.Tables = slices.Delete(b.Doc.Tables, i, i+1)
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -28,6 +30,7 @@ type recordPage struct {
 	Keys     []metaLine
 	JSON     string // the address at which /v1 has all of it
 	Agents   bool   // the reader may see the page of agents
+	Preview  string // the command that shows the raw job and the mapping of it; "": there is none
 	Holdings shownTable
 	Conflict bool
 	Versions []version
@@ -77,7 +80,9 @@ func (p *Pages) recordContent(r *http.Request, v *access.View) (any, error) {
 		page.Ran = v1.Duration(*page.Runtime)
 	}
 	page.Job = p.describeJob(r.Context(), &page.FullRecord, firstValue(page.Meta, own.User))
-	page.Agents = v.MayFigures() == nil
+	if page.Agents = v.MayFigures() == nil; page.Agents {
+		page.Preview = previewCommand(&page.FullRecord)
+	}
 	entry, err := p.V1.GetEntry(r.Context(), id, nil)
 	if err != nil {
 		return nil, err
@@ -136,6 +141,24 @@ func (p *Pages) notFound(v *access.View, id string) error {
 		}
 	}
 	return status{http.StatusNotFound, text}
+}
+
+// previewCommand is what shows, on the agent's machine, the raw job of a record and which line of
+// the mapping decides each part of it; "" where no source collected it.
+func previewCommand(r *v1.FullRecord) string {
+	part := strings.Split(string(r.Origin), "/")
+	if len(part) != 3 || r.Rank == record.RankImport.String() || strings.ContainsFunc(string(r.Origin), func(c rune) bool {
+		return c != '-' && c != '_' && c != '.' && c != '/' && (c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c)) // a shell reads it otherwise
+	}) {
+		return ""
+	}
+	from, to := r.StartTime.Time, r.StopTime.Time
+	if !to.IsZero() {
+		from = to
+	} else {
+		to = from
+	}
+	return fmt.Sprintf("bursar-agent preview -source %s/%s -since %s -until %s", part[1], part[2], from.UTC().Add(-time.Second).Format(time.RFC3339), to.UTC().Add(2*time.Second).Format(time.RFC3339))
 }
 
 // metaLines link each value to the records that have it.

@@ -88,6 +88,8 @@ const rowsShown = 100
 type shownReport struct {
 	*report.Document
 
+	ways *ways
+
 	Tables []shownTable
 	CSV    string // links to the same report as a file, or for print
 	XLSX   string
@@ -107,6 +109,7 @@ type shownTable struct {
 	Rows        [][]shownCell
 	Totals      []shownCell
 	Part        string // which lines these are; "" where they are all
+	Why         string // what its figures are of; "" where its rows lead there
 	Folded      bool   // the chart says it; the figures open when they are wanted
 
 	Caption string   // of a list: what it holds
@@ -176,7 +179,7 @@ func (p *Pages) makeReport(ctx context.Context, e *report.Entry, query url.Value
 	case err != nil:
 		return nil, err
 	}
-	return showReport(p.ownKeys(), d, query, page), nil
+	return showReport(p.makeWays(ctx, d, query), d, query, page), nil
 }
 
 // asSentence is what an error says as a sentence.
@@ -191,10 +194,10 @@ func asSentence(text string) string {
 }
 
 // showReport writes the cells of a report as text, and its links.
-func showReport(own report.Keys, d *report.Document, query url.Values, page int) *shownReport {
-	s := &shownReport{Document: d}
+func showReport(w *ways, d *report.Document, query url.Values, page int) *shownReport {
+	s := &shownReport{Document: d, ways: w}
 	for i := range d.Tables {
-		s.Tables = append(s.Tables, showTable(own, d, d.Table(i), page))
+		s.Tables = append(s.Tables, showTable(w, d, d.Table(i), page))
 		if len(d.Tables[i].Rows) > page*rowsShown {
 			s.Later = pageOf(d.Report, query, page+1)
 		}
@@ -227,8 +230,8 @@ func pageOf(name string, query url.Values, page int) string {
 }
 
 // showTable shows a page of the lines of a table; of a shorter table its last one.
-func showTable(own report.Keys, d *report.Document, t *report.Table, page int) shownTable {
-	out := shownTable{Name: t.Name, Title: t.Title, Chart: d.Chart(t)}
+func showTable(w *ways, d *report.Document, t *report.Table, page int) shownTable {
+	out := shownTable{Name: t.Name, Title: t.Title, Chart: d.Chart(t), Why: w.tableAddress(t)}
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		h := shownHead{Title: c.Title, Below: d.Below(c), Num: c.Kind != report.Text}
@@ -248,11 +251,17 @@ func showTable(own report.Keys, d *report.Document, t *report.Table, page int) s
 	}
 	if t.Totals != nil {
 		out.Totals = out.showCells(t, t.Totals)
+		for k := range out.Totals {
+			out.Totals[k].Href = w.totalAddress(t, k)
+		}
 	}
 	out.Folded = out.Chart != "" && (len(t.Rows) > mostBeside || t.Chart.Kind == report.Columns || t.Chart.Kind == report.Heat)
 	for i := range out.Rows {
 		for k := range t.Columns {
-			out.Rows[i][k].Href = aboutPage(own, t.Columns[k].Name, t.Rows[from+i][k].String())
+			cell := &out.Rows[i][k]
+			if cell.Href = w.cellAddress(t, from+i, t.Rows[from+i], k); cell.Href != "" && cell.Num {
+				cell.Class += " why"
+			}
 		}
 	}
 	return out

@@ -32,6 +32,7 @@ type usagePage struct {
 	From    time.Time
 	To      time.Time
 	Zone    string
+	Lacks   bool // the reader sees what sources lack
 	Earlier string
 	Later   string
 	Wider   string
@@ -53,7 +54,7 @@ func (p *Pages) usageHandler() http.Handler {
 
 func (p *Pages) usageContent(r *http.Request, v *access.View) (any, error) {
 	ask, err := readUsage(r.URL.Query(), p.ownKeys())
-	page := &usagePage{Ask: ask}
+	page := &usagePage{Ask: ask, Lacks: v.MayFigures() == nil}
 	if err != nil {
 		page.Form = page.makeForm(nil, nil)
 		return page, err
@@ -200,6 +201,9 @@ func (p *Pages) fillSheet(ctx context.Context, page *usagePage, keys []string) e
 		return err
 	}
 	page.Sheet = p.usageSheet(*a, keys, step, answer)
+	if records, whole := p.recordsAddress(a.Where, page.From, page.To); whole {
+		page.Sheet.Records = records
+	}
 	page.Sheet.addChanges(p.previousUsage(ctx, *q), a.Measure)
 	if err := p.correctTotals(ctx, page.Sheet, *q, answer); err != nil {
 		return err

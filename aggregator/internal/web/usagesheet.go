@@ -19,6 +19,7 @@ import (
 // usageSheet is a table of groups, and one of steps with what the chart draws. Both
 // are of one answer of /v1/usage.
 type usageSheet struct {
+	Records string // the page of all jobs; "" where it cannot say them
 	Measure string // for people, with its unit
 	Unit    string
 	Axis    string // what the numbers of the chart are in
@@ -268,7 +269,7 @@ func (s *usageSheet) addSteps(a usageAsk, answer *v1.Usage, m *v1.Measure) {
 // correctTotals gives the steps the number of all jobs or records, of which those whose group changes
 // are in two lines: it is asked for without the key.
 func (p *Pages) correctTotals(ctx context.Context, s *usageSheet, q v1.UsageQuery, answer *v1.Usage) error {
-	if q.Order != "records" && q.Order != "jobs" || !slices.ContainsFunc(p.derivation().Keys, func(k usage.Key) bool { return slices.Contains(answer.By, k.Name) }) {
+	if q.Order != "people" && (q.Order != "records" && q.Order != "jobs" || !slices.ContainsFunc(p.derivation().Keys, func(k usage.Key) bool { return slices.Contains(answer.By, k.Name) })) {
 		return nil
 	}
 	measure := q.Order
@@ -277,7 +278,9 @@ func (p *Pages) correctTotals(ctx context.Context, s *usageSheet, q v1.UsageQuer
 	if err != nil {
 		return err
 	}
-	if m := all.Find(measure); m != nil {
+	if m := all.Find(measure); m != nil && measure == "people" {
+		s.Total = showFigure(m, m.Total) // who is of two groups is one person
+	} else if m != nil {
 		for b := range s.Steps {
 			s.Steps[b].Total = showFigure(m, view.At(m.Values, b))
 		}
