@@ -18,6 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/archived"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/racetest"
@@ -367,6 +368,20 @@ func TestRecords_BucketGoneInTheMiddle_IsAnErrorOrABrokenAnswer(t *testing.T) {
 	})
 	if got := rg.do("GET", "/v1/records?archived=true&format=ndjson", ""); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "archive 2024-01 in /srv/archive: the bucket is gone") {
 		t.Error(got)
+	}
+}
+
+func TestReports_JobOfArchivedMonth_IsCounted(t *testing.T) {
+	a := newArchiveRows(t, 50)
+	id := a.ids("sort_by[asc]=stop_time&limit=1")[0]
+	report := func() string { return a.do("GET", "/v1/reports/job?format=csv&job="+id, "").body }
+	if before := report(); !strings.Contains(before, id+","+view.StateCounted+",") {
+		t.Fatal(before)
+	}
+	a.archive("2024-01", jan2024, feb2024)
+	a.rows["2024-01"] = nil // its files are not looked at
+	if after := report(); !strings.Contains(after, id+`,"`+view.StateArchived+`",`) {
+		t.Errorf("%s", after)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -58,6 +59,27 @@ func TestJob_OfEachState_SaysWhyItIsCountedOrNot(t *testing.T) {
 		if !strings.HasPrefix(states[name], says) || len(states) != 1 {
 			t.Errorf("%s: %q, want %q", id, states, want)
 		}
+	}
+}
+
+func TestJob_WithdrawnOrOnlyAStop_IsNotCounted(t *testing.T) {
+	w := apitest.Filled(t)
+	w.Collect(apitest.Nemo(), nil, &store.IngestCommand{Now: apitest.At("2026-03-01T12:00:00Z"), Writes: []record.Write{
+		{ID: "nemo-2", Op: record.OpWithdraw, Origin: apitest.Nemo(), Rank: record.RankScheduler, Version: record.Version{Ended: true, Observed: int64(apitest.At("2026-03-01T12:00:00Z"))}, Stop: record.None},
+		{ID: "own.x-77", Op: record.OpStop, Origin: record.Pushed, Rank: record.RankPush, Version: record.Version{Ended: true, Observed: 9}, Stop: apitest.At("2026-02-27")},
+	}})
+	for job, want := range map[string]string{
+		"2":  "nemo-2: " + view.StateWithdrawn + " | by head1/slurm/nemo",
+		"77": "own.x-77: " + view.StateStopOnly,
+	} {
+		states, _, _ := told(t, w, access.Daemon(), "job="+job)
+		name, says, _ := strings.Cut(want, ": ")
+		if !strings.HasPrefix(states[name], says) || len(states) != 1 {
+			t.Errorf("%s: %q, want %q", job, states, want)
+		}
+	}
+	if states, _, _ := told(t, w, access.Daemon(), "job=1"); !strings.HasPrefix(states["nemo-1"], view.StateCounted) {
+		t.Errorf("another job: %q", states)
 	}
 }
 
