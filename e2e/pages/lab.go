@@ -121,7 +121,7 @@ func NewLab(t testing.TB) *Lab {
 	l.Agg = l.Site.Aggregator(agent)
 	script := l.Program("quota.sh", "#!/bin/sh\ncat > /dev/null\necho set\n")
 	l.Agg.Access = "  client \"curie\" {\n    roles = [\"read\"]\n    rows  = [{ group_id = [\"physics\"] }]\n  }\n" +
-		fmt.Sprintf("  widget_origins = [%q]\n", l.Dashboard)
+		fmt.Sprintf("  widget_origins = [%q]\n  view \"Groups of hydra\" {\n    address = \"/ui/usage?by=group_id&measure=Cores&where[site_id]=hydra&window=30d\"\n  }\n", l.Dashboard)
 	l.Agg.Add(fmt.Sprintf(config, script))
 	l.Agg.Start()
 	l.Agg.AwaitReady()

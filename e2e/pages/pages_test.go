@@ -88,7 +88,7 @@ func TestPages_InABrowser_ShowWhatIsCounted(t *testing.T) {
 	t.Run("an unsound page is noticed", d.anUnsoundPage)
 	t.Run("every page is sound in the light, in the dark and on a phone", d.everyLook)
 	t.Run("usage leads from a site to a group to a person to the jobs, and table, chart and v1 agree", d.drill)
-	t.Run("fields that filter suggest what records have", d.suggestions)
+	t.Run("fields that filter suggest what records have, and saved views are offered", d.suggestions)
 	t.Run("without script every table is there", d.withoutScript)
 	t.Run("a dashboard of a configured origin shows the widget, another origin does not", d.framedWidget)
 	t.Run("what dashboards make of the JSON of usage is what usage says", d.jsonata)

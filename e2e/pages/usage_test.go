@@ -189,7 +189,8 @@ func fill(tab *Tab, field, value string) {
 })()`, field, value))
 }
 
-// suggestions types into the fields that filter, with values that they suggest.
+// suggestions types into the fields that filter, with values that they suggest, and opens a view
+// that the configuration names.
 func (d *desk) suggestions(t *testing.T) {
 	tab := d.browser.Tab(t, d.lab.Pages())
 	tab.Look("light", 1280, 900)
@@ -203,6 +204,11 @@ func (d *desk) suggestions(t *testing.T) {
 	tab.Ready()
 	if hydra := d.agree(t, tab); hydra.Total <= 0 || hydra.Total >= all.Total || count(tab, "#chips .chip") != 1 {
 		t.Errorf("hydra used %f of %f", hydra.Total, all.Total)
+	}
+	tab.Open("/ui/usage", 200)
+	tab.Follow("#views a", "Groups of hydra")
+	if d.agree(t, tab); count(tab, `#views a[aria-current=page]`) != 1 || !strings.Contains(Eval[string](tab, "location.search"), "hydra") {
+		t.Errorf("the saved view is not shown: %s", Eval[string](tab, "location.href"))
 	}
 	tab.Open("/ui/records", 200)
 	if count(tab, `#words-key option[value=site_id]`) == 0 || count(tab, `#words-component option[value=Cores]`) == 0 || count(tab, "#words-value") > 0 {

@@ -17,6 +17,12 @@ access {
   # Pages of this origin may show /ui/widget, the reader's own usage, in a frame.
   widget_origins = ["https://ood.example.org"]
 
+  # The page Usage offers this view to everyone by its name. The address is that in the browser,
+  # without the server; the page itself shows the block to who operates the cluster.
+  view "Users of atlas, this month" {
+    address = "/ui/usage?by=user_id&where[group_id]=atlas&window=this-month"
+  }
+
   oidc {
     issuer        = "https://sso.example.org/realms/hpc"
     client_id     = "bursar"

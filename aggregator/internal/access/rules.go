@@ -26,7 +26,12 @@ type Rules struct {
 	OIDC *OIDC
 	// Framers are the origins whose pages may show the widget in a frame.
 	Framers []string
+	// Views are what the pages Usage and Records name, for everyone who may read.
+	Views []SavedView
 }
+
+// SavedView is a name for a view of a page.
+type SavedView struct{ Name, Address string }
 
 // OIDC is a provider of OpenID Connect, and what the people may do whom it knows.
 type OIDC struct {
@@ -151,6 +156,14 @@ func (g *Gate) OIDC() *OIDC {
 func (g *Gate) Framers() []string {
 	if rules := g.rules.Load(); rules != nil {
 		return rules.Framers
+	}
+	return nil
+}
+
+// Views are the views that pages name.
+func (g *Gate) Views() []SavedView {
+	if rules := g.rules.Load(); rules != nil {
+		return rules.Views
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,6 +30,27 @@ type Access struct {
 	// WidgetOrigins are the origins, such as https://ood.example.org, whose pages may show
 	// /ui/widget, the reader's own usage, in a frame; not written, none may.
 	WidgetOrigins []hcl.String `hcl:"widget_origins,optional"`
+	// Views are views of the pages Usage and Records, which these pages name.
+	Views []SavedView `hcl:"view,block"`
+}
+
+// SavedView is a block view "name" { … } of access: a name for a view of the page Usage or Records.
+type SavedView struct {
+	Name hcl.String `hcl:"name,label"`
+	// Address is that of the view in a browser, without the name of the server, such as
+	// /ui/usage?by=group_id&window=30d.
+	Address hcl.String `hcl:"address"`
+}
+
+// validateViews checks the addresses of views.
+func validateViews(views []SavedView) (diags hcl.Diagnostics) {
+	for _, view := range views {
+		at, err := url.Parse(view.Address.Value)
+		if err != nil || at.IsAbs() || at.Host != "" || at.Path != "/ui/usage" && at.Path != "/ui/records" {
+			diags.Add(hcl.Errorf(view.Address.Range, `invalid value for "address"`, "%q; expected a view of the page Usage or Records, such as /ui/usage?by=group_id&window=30d", view.Address.Value))
+		}
+	}
+	return diags
 }
 
 // AccessClient is a block client "name" { … } of access.
@@ -67,6 +89,9 @@ func (c *Config) Rules() access.Rules {
 	if plain := c.Access.PlainRole.Value; plain != "" && plain != noRole {
 		r.Plain, _ = identity.ParseRights(plain) // an error gives none, and is reported by validate
 		r.Plain &= plainRights
+	}
+	for _, view := range c.Access.Views {
+		r.Views = append(r.Views, access.SavedView{Name: view.Name.Value, Address: view.Address.Value})
 	}
 	for i := range c.Access.Clients {
 		r.Clients[c.Access.Clients[i].Name.Value] = c.Access.Clients[i].clientRules()
@@ -133,6 +158,7 @@ func (a *Access) validate(api *API) hcl.Diagnostics {
 	if a.OIDC != nil {
 		diags.Extend(a.OIDC.validate())
 	}
+	diags.Extend(validateViews(a.Views))
 	for _, o := range a.WidgetOrigins {
 		if why := originProblem(o.Value); why != "" {
 			diags.Add(hcl.Errorf(o.Range, `invalid value for "widget_origins"`, "%q; %s", o.Value, why))

@@ -196,7 +196,7 @@ func (a *Aggregator) makeServices() {
 	pages := &web.Pages{Reader: reader, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Derivation: a.books.Derivation, Zone: a.siteZone, Keys: a.ownKeys}
 	a.conns = api.NewConns(api.PerAddress, a.registry)
 	who := a.principalFunc()
-	pages.Framers = a.gate.Framers
+	pages.Framers, pages.Views = a.gate.Framers, a.gate.Views
 	a.door = login.New(a.gate.OIDC, logins{a}, a.noteLogin, a.set.Log)
 	a.server = api.New(api.Options{
 		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log, Sessions: &a.gate.Sessions, Pages: pagesAddress(a.set.Plain),

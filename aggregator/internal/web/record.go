@@ -146,8 +146,8 @@ func (p *Pages) notFound(v *access.View, id string) error {
 // previewCommand is what shows, on the agent's machine, the raw job of a record and which line of
 // the mapping decides each part of it; "" where no source collected it.
 func previewCommand(r *v1.FullRecord) string {
-	part := strings.Split(string(r.Origin), "/")
-	if len(part) != 3 || r.Rank == record.RankImport.String() || strings.ContainsFunc(string(r.Origin), func(c rune) bool {
+	part := strings.Split(r.Origin, "/")
+	if len(part) != 3 || r.Rank == record.RankImport.String() || strings.ContainsFunc(r.Origin, func(c rune) bool {
 		return c != '-' && c != '_' && c != '.' && c != '/' && (c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c)) // a shell reads it otherwise
 	}) {
 		return ""

@@ -98,7 +98,7 @@ func (p *Pages) jobFigures(ctx context.Context, id string, start, stop time.Time
 			if unit != "" {
 				value += "\u202f" + unit
 			}
-			list = append(list, tile{Label: label, Value: value, Exact: v1.Rat(n).String()})
+			list = append(list, tile{Label: label, Value: value, Exact: v1.Rat(n).String(), Href: map[string]string{report.Money: "/ui/prices"}[kind]})
 		}
 	}
 	sum := func(a *v1.Usage, name string) *big.Rat {
@@ -136,9 +136,6 @@ func (p *Pages) jobFigures(ctx context.Context, id string, start, stop time.Time
 					m.label += " (" + v1.EnergyWay(sum(a, m.name), sum(a, m.name+"_measured"), sum(a, m.name+"_modelled")) + ")"
 				}
 				add(m.label, m.kind, v1.Figure(known.Total).Number(), unitText(known))
-				if m.name == "cost" && known.Total != nil {
-					list[len(list)-1].Href = "/ui/prices"
-				}
 				if isEnergy && known.Total == nil {
 					list = append(list, tile{Label: m.label, Value: "–"})
 				}

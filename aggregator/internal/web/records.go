@@ -86,6 +86,8 @@ type recordsPage struct {
 	Chips  []crumb  // the filters, each with the address without it
 	Sorts  []choice
 	Offers []offered // values of the fields
+	Views  []savedView
+	Keep   *keeping // nil: the reader does not configure the cluster
 }
 
 // Found says how many records are shown.
@@ -127,6 +129,7 @@ func (p *Pages) recordsContent(r *http.Request, v *access.View) (any, error) {
 	}
 	page.Chips, page.Sorts = page.Filter.filterChips(), markChosen(page.Filter.Sort, sortChoices(page.Filter.wholeKeys()))
 	page.First = "/ui/records?" + page.Filter.addressQuery().Encode()
+	page.Views, page.Keep = p.savedViews(r), keepRecords(r.Context(), page.First)
 	q, err := page.Filter.storeQuery()
 	if err != nil {
 		return page, err

@@ -32,7 +32,9 @@ type usagePage struct {
 	From    time.Time
 	To      time.Time
 	Zone    string
-	Lacks   bool // the reader sees what sources lack
+	Views   []savedView
+	Keep    *keeping // nil: the reader does not configure the cluster
+	Lacks   bool     // the reader sees what sources lack
 	Earlier string
 	Later   string
 	Wider   string
@@ -69,6 +71,7 @@ func (p *Pages) usageContent(r *http.Request, v *access.View) (any, error) {
 	go func() { offers <- p.offerConditions(r.Context(), keys) }() // beside the figures, which take as long
 	err = p.fillUsage(r.Context(), page, keys)
 	page.Offers = offered{"words-where", <-offers}
+	page.Views, page.Keep = p.savedViews(r), p.keepView(r.Context(), &page.Ask, page.Sheet)
 	return page, err
 }
 

@@ -169,9 +169,9 @@ func (w *ways) budgetAddress(name, column string) string {
 	if end := b.Period.To.Time; !end.IsZero() && end.Before(to) {
 		to = end
 	}
-	a := usageAsk{From: b.Period.From.UTC().Format(time.RFC3339Nano), To: to.UTC().Format(time.RFC3339Nano), Measure: string(b.Measure), Kind: stepped, Top: usualTop, own: w.own}
+	a := usageAsk{From: b.Period.From.UTC().Format(time.RFC3339Nano), To: to.UTC().Format(time.RFC3339Nano), Measure: b.Measure, Kind: stepped, Top: usualTop, own: w.own}
 	for key, value := range b.Match {
-		a.Where = append(a.Where, condition{strings.TrimPrefix(key, "meta."), v1.JoinList(string(value))})
+		a.Where = append(a.Where, condition{strings.TrimPrefix(key, "meta."), v1.JoinList(value)})
 	}
 	return a.pageAddress()
 }

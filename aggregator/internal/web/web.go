@@ -29,7 +29,7 @@ type Reader interface {
 	Read(ctx context.Context, p access.Principal) (*access.View, error)
 }
 
-// Pages are the pages. All fields but Now, Derivation, Zone, Keys and Framers are required.
+// Pages are the pages. All fields but Now, Derivation, Zone, Keys, Framers and Views are required.
 type Pages struct {
 	Reader Reader
 	// V1 asks /v1 with the rights of the principal in ctx. What a page says that /v1 says
@@ -51,6 +51,8 @@ type Pages struct {
 	Keys func() report.Keys
 	// Framers are the origins whose pages may show the widget in a frame; nil: none.
 	Framers func() []string
+	// Views are those that the pages Usage and Records name; nil: none.
+	Views func() []access.SavedView
 
 	files     assets
 	calendars calendars

@@ -41,4 +41,8 @@ access {
     "https://ood.example.org", "https://ood.example.org:8443", "http://127.0.0.1:3000",
     "ood.example.org", "https://ood.example.org/", "https://*.example.org", "https://a; script-src *", "http://ood.example.org", "",
   ]
+  view "good" { address = "/ui/records?runs=running" }
+  view "good" { address = "/ui/usage" }
+  view "elsewhere" { address = "https://example.org/ui/usage" }
+  view "other" { address = "/ui/agents" }
 }
