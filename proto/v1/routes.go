@@ -198,6 +198,18 @@ func ChangesDigestAddress(q *Reading, format string) string {
 	return addressOf("/v1/changes/digest", queryValues(q), format)
 }
 
+// OpenRunsLines is GET /v1/changes/open: The records that go on, with the time up to which each
+// counts, line by line.
+func (a API) OpenRunsLines(ctx context.Context, q *Reading) iter.Seq2[OpenRunLine, error] {
+	return decodeLines[OpenRunLine](a.Caller.Stream(ctx, "/v1/changes/open", queryValues(q)))
+}
+
+// OpenRuns is GET /v1/changes/open: The records that go on, with the time up to which each counts,
+// written to w: application/x-ndjson.
+func (f Files) OpenRuns(ctx context.Context, q *Reading, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/changes/open", queryValues(q), "application/x-ndjson", w)
+}
+
 // UsageQuery is the query of GET /v1/usage.
 type UsageQuery struct {
 	// `2026`, `2026-Q3`, `2026-03`, `2026-W05`, `2026-03-01`, `today`, `yesterday`, `this-week`,

@@ -215,6 +215,34 @@ type FullRecord struct {
 	Archived bool `json:"archived,omitempty"`
 }
 
+// OpenRunLine: A line of the records that go on, whose fields are those of the first line, of a
+// record or of the last line.
+type OpenRunLine struct {
+	// The id of the cluster.
+	Cluster string `json:"cluster,omitempty"`
+	// Another one after the cluster was rebuilt, or restored from a snapshot.
+	Epoch string `json:"epoch,omitempty"`
+	// The last change that is in the answer.
+	Last      uint64 `json:"last,omitempty"`
+	Now       Time   `json:"now,omitempty"`
+	CountedTo Time   `json:"counted_to,omitempty"`
+	// Null in the first line and in the last one.
+	Record *FullRecord `json:"record,omitempty"`
+	// How many lines have a record.
+	Records uint64 `json:"records,omitempty"`
+	// Of each site; the list is there in the last line only.
+	Digests []OpenDigest `json:"digests,omitempty"`
+}
+
+// OpenDigest is a part of an answer.
+type OpenDigest struct {
+	// Null for records without one.
+	Site    Text   `json:"site"`
+	Records uint64 `json:"records"`
+	// An exact decimal.
+	CoreSeconds string `json:"core_seconds"`
+}
+
 // Entry is a part of an answer.
 type Entry struct {
 	RecordID string `json:"record_id"`

@@ -10,6 +10,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Ledger calls yield with the changes of a part of the ledger as [store.View.Ledger] does,
@@ -51,6 +52,25 @@ func (v *View) Digests(ctx context.Context) ([]sums.Digest, error) {
 		return nil, err
 	}
 	return sums.Digests(ctx, v.view, v.who.Rows.allowedTests())
+}
+
+// OpenRuns calls yield with each record that goes on and the time up to which it counts at now,
+// as usage has it, and returns their digests.
+func (v *View) OpenRuns(ctx context.Context, now record.Time, yield func(row *columns.Row, end record.Time) error) ([]sums.Digest, error) {
+	if err := v.ledgerKeys(); err != nil {
+		return nil, err
+	}
+	ends, err := sums.ReadOpenEnds(v.view)
+	if err != nil {
+		return nil, err
+	}
+	var d sums.OpenDigester
+	err = v.Query(ctx, store.Query{Order: store.BySeq, Open: store.OnlyOpen, Details: true, ReuseRows: true}, func(row *columns.Row) error {
+		end := ends.EndOf(row.Record.Start, now, row.Origin)
+		d.AddRow(row, end)
+		return yield(row, end)
+	})
+	return d.Digests(), err
 }
 
 // ledgerKeys returns an error when the principal reads no records, or when the row filter

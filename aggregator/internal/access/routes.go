@@ -74,7 +74,7 @@ func Routes() map[string]Need {
 		}
 	}
 	add(Need{Rights: identity.Read},
-		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/jobs", "GET /v1/usage", "GET /v1/distributions", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/reports", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/changes/digest", "GET /v1/conflicts", "GET /v1/holdings", "GET /v1/waiting", "GET /v1/retention", "GET /v1/kinds",
+		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/jobs", "GET /v1/usage", "GET /v1/distributions", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/reports", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/changes/digest", "GET /v1/changes/open", "GET /v1/conflicts", "GET /v1/holdings", "GET /v1/waiting", "GET /v1/retention", "GET /v1/kinds",
 		"GET /v1/quarantine", "GET "+quarantined)
 	add(Need{Rights: identity.Read, Private: true}, "GET /v1/config") // it names people and machines
 	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/capacity", "GET /v1/prices", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",
@@ -106,7 +106,7 @@ func Routes() map[string]Need {
 	add(Need{Rights: identity.Admin, Audit: true, Whole: true}, "GET /v1/audit", "POST /v1/audit:erase")
 	changeNeeds(table, func(n *Need) { n.Look = true },
 		"GET /record/{record_id}", "GET /records", "GET /v1/records", "GET /v1/records/{id...}", "GET /v1/jobs", "GET /v1/usage", "GET /v1/distributions",
-		"GET /v1/directory", "GET /v1/subscription", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/holdings", "GET /v1/archives/rows",
+		"GET /v1/directory", "GET /v1/subscription", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/changes/open", "GET /v1/conflicts", "GET /v1/holdings", "GET /v1/archives/rows",
 		"GET /v1/quarantine", "GET "+quarantined, "GET "+effect+"}", "GET "+page+"/runs/{run}/effects/{effect}",
 		"GET /ui/me", "GET "+Widget, "GET /ui/projects", "GET /ui/centre", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine",
 		"GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
@@ -127,7 +127,7 @@ func changeNeeds(table map[string]Need, change func(*Need), routes ...string) {
 func pseudonymRoutes() []string {
 	return []string{
 		"GET /record/{record_id}", "GET /records", "GET /v1/records", "GET /v1/records/{id...}", "GET /v1/jobs", "GET /v1/usage", "GET /v1/distributions",
-		"GET /v1/changes", "GET /v1/changes/digest", "GET /v1/capacity", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/openapi.yaml",
+		"GET /v1/changes", "GET /v1/changes/digest", "GET /v1/changes/open", "GET /v1/capacity", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/openapi.yaml",
 		"GET /{$}", "GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico", "GET /ui/usage", "GET /ui/records", "GET /ui/record",
 	}
 }

@@ -147,6 +147,8 @@ func (d *described) checkLines(t testing.TB, operation string, a answer) {
 		schema = "Record"
 	case operation == "listRecords" && a.header.Get("Content-Type") == "application/x-ndjson":
 		schema = "FullRecord"
+	case operation == "openRuns":
+		schema = "OpenRunLine"
 	default:
 		return
 	}

@@ -93,6 +93,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/prices", s.withView(s.v1Prices)},
 		{http.MethodGet, "/v1/changes", s.withView(s.v1Changes)},
 		{http.MethodGet, "/v1/changes/digest", s.withView(s.v1ChangesDigest)},
+		{http.MethodGet, "/v1/changes/open", s.withView(s.v1OpenRuns)},
 		{http.MethodGet, "/v1/agents", s.withTable("agents", s.withView(s.v1Agents))},
 		{http.MethodGet, "/v1/counters", s.withTable("counters", s.withView(s.v1Counters))},
 		{http.MethodGet, "/v1/quarantine", s.withTable("quarantine", s.withView(s.v1Quarantine))},

@@ -166,6 +166,7 @@ func matrix() map[string][2]string {
 		"GET /v1/capacity":                    {"mroa", "/v1/capacity"},
 		"GET /v1/changes":                     {"roa", "/v1/changes"},
 		"GET /v1/changes/digest":              {"roa", "/v1/changes/digest"},
+		"GET /v1/changes/open":                {"roa", "/v1/changes/open"},
 		"GET /v1/agents":                      {"mroa", "/v1/agents"},
 		"GET /v1/counters":                    {"mroa", "/v1/counters"},
 		"GET /v1/gaps":                        {"mroa", "/v1/gaps"},

@@ -15,7 +15,7 @@ type accumulator struct {
 	q       *Query
 	buckets int
 	groups  *keys
-	ends    map[record.Origin]record.Time // up to when sources are complete
+	ends    OpenEnds
 
 	columns      []*column
 	columnOf     map[columnName]*column
@@ -109,21 +109,14 @@ type person struct {
 
 func newAccumulator(q *Query, v *store.View) (*accumulator, error) {
 	t := emptyAccumulator(q)
-	t.groups, t.ends = keysOfRows(q.By, q.classes), map[record.Origin]record.Time{}
+	t.groups = keysOfRows(q.By, q.classes)
 	t.groups.keep = q.Keep
 	if err := v.HasKeys(q.Edges[0], q.Edges[len(q.Edges)-1], q.metaKeys()...); err != nil {
 		return nil, err
 	}
-	agents, err := v.Agents()
-	if err != nil {
-		return nil, err
-	}
-	for i := range agents {
-		for _, w := range agents[i].Watermarks {
-			t.ends[w.Source] = w.CompleteTo
-		}
-	}
-	return t, nil
+	var err error
+	t.ends, err = ReadOpenEnds(v)
+	return t, err
 }
 
 // emptyAccumulator has no groups.
@@ -320,11 +313,7 @@ func (t *accumulator) endOf(r *run) record.Time {
 	if r.stop != record.None {
 		return r.stop
 	}
-	end := t.q.Now
-	if w, ok := t.ends[r.origin]; ok {
-		end = min(end, w)
-	}
-	return max(end, r.start)
+	return t.ends.EndOf(r.start, t.q.Now, r.origin)
 }
 
 // addRun counts a run in the pieces, which ascend. who is its value of the question's
