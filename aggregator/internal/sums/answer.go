@@ -219,7 +219,7 @@ func (x *Index) edgePieces(q *Query) (edges []piece, can bool) {
 		edges = append(edges, piece{from: from, to: x.grid.dayStart(first), bucket: 0, first: true})
 	}
 	if to != x.grid.dayStart(end) {
-		edges = append(edges, piece{from: x.grid.dayStart(end), to: to, bucket: last - 1})
+		edges = append(edges, piece{from: x.grid.dayStart(end), to: to, bucket: last - 1, first: q.Edges[last-1] == x.grid.dayStart(end)})
 	}
 	return edges, true
 }

@@ -96,7 +96,11 @@ func (b *box) question(g *grid) Query {
 	}
 	if whole == 2 { // the first and last edges lie anywhere
 		q.Edges[0] -= record.Time(rng.Int64N(int64(record.Day)))
-		q.Edges[len(q.Edges)-1] += record.Time(rng.Int64N(int64(record.Day)))
+		last := q.Edges[len(q.Edges)-1] + record.Time(rng.Int64N(int64(record.Day)))
+		if q.Edges[len(q.Edges)-1] < last && rng.IntN(2) == 0 { // the last bucket is a part of a day
+			q.Edges = append(q.Edges, last)
+		}
+		q.Edges[len(q.Edges)-1] = last
 	}
 	for _, key := range []string{"site", "group", "user", "note"} {
 		if rng.IntN(4) == 0 {
