@@ -240,7 +240,14 @@ func (w *warehouse) usage() map[string]string {
 // addUsage adds that of the days of a window.
 func (w *warehouse) addUsage(out map[string]string, from, to string) {
 	w.Helper()
-	answer, err := http.Get(w.agg.URL + "/v1/usage?from=" + from + "&to=" + to + "&zone=UTC&bucket=day&by=site_id,group_id,user_id&measure=records,started,stopped,Cores,TotalCPU&unit=second&format=ndjson")
+	w.addMeasures(out, "from="+from+"&to="+to+"&bucket=day", "Cores", "TotalCPU", "records", "started", "stopped")
+}
+
+// addMeasures adds the measures of a window by site, group and user. Where one of them is the
+// number of records, those that touch nothing are left out.
+func (w *warehouse) addMeasures(out map[string]string, window string, measures ...string) {
+	w.Helper()
+	answer, err := http.Get(w.agg.URL + "/v1/usage?" + window + "&zone=UTC&by=site_id,group_id,user_id&measure=" + strings.Join(measures, ",") + "&unit=second&format=ndjson")
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -268,11 +275,14 @@ func (w *warehouse) addUsage(out map[string]string, from, to string) {
 			}
 			return *line.Group[key]
 		}
-		if m("records") == "0" && m("stopped") == "0" {
+		if slices.Contains(measures, "records") && m("records") == "0" && m("stopped") == "0" {
 			continue
 		}
-		out[fmt.Sprintf("day=%s group=%s site=%s user=%s", line.Bucket, g("group_id"), g("site_id"), g("user_id"))] =
-			fmt.Sprintf("Cores_=%s TotalCPU_=%s records_=%s started_=%s stopped_=%s", m("Cores"), m("TotalCPU"), m("records"), m("started"), m("stopped"))
+		var values []string
+		for _, name := range measures {
+			values = append(values, name+"_="+m(name))
+		}
+		out[fmt.Sprintf("day=%s group=%s site=%s user=%s", line.Bucket, g("group_id"), g("site_id"), g("user_id"))] = strings.Join(values, " ")
 	}
 }
 
@@ -627,7 +637,20 @@ func TestWarehouse_SitesOnShards_AreReadTogether(t *testing.T) {
 		}
 		records += n
 	}
+	for i, w := range sites {
+		for n := range i + 1 {
+			w.openJob(fmt.Sprint("open/", n), time.Hour)
+		}
+		w.settle()
+	}
 	for _, w := range sites {
+		if got := w.ch.MustQuery("SELECT count(DISTINCT cluster), count() FROM bursar.running_now_all"); got != "2\t3" {
+			t.Errorf("clusters and records that go on: %s", got)
+		}
+		running := w.ch.MustQuery("SELECT count(), sum(Cores) FROM bursar.running_now_all")
+		if got := w.ch.MustQuery("SELECT sum(running * started), sum(Cores * running) FROM bursar.usage_now_all"); got != running {
+			t.Errorf("usage_now_all has %s of what goes on, running_now_all %s", got, running)
+		}
 		got := w.ch.MustQuery("SELECT count(DISTINCT cluster), sum(sign) FROM bursar.ledger_all")
 		if want := fmt.Sprintf("2\t%d", records); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -63,6 +63,7 @@ type memory struct {
 	Checked time.Time `json:"checked"`
 
 	cluster string
+	open    bool // some records go on
 }
 
 // Plan implements sdk.Action.
@@ -72,6 +73,9 @@ func (a *action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) 
 		return sdk.Plan{}, fmt.Errorf("the action's state: %w", err)
 	}
 	now, err := stateOf(ctx, data)
+	if err == nil {
+		now.open, err = hasOpenRecords(ctx, data)
+	}
 	if err != nil {
 		return sdk.Plan{}, err
 	}
@@ -92,8 +96,8 @@ func (a *action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) 
 	switch {
 	case replace: // one effect with what follows: while one waits for its next attempt, others go on
 		add(doReplace, fmt.Sprintf("remove all rows of this cluster from %s on %s, and write them anew up to change %d", a.config.Database, a.config.url.Host, now.Change))
-	case check || now.Change != last.Change || now.Epoch != last.Epoch:
-		add(doFollow, fmt.Sprintf("write the changes up to %d to %s on %s", now.Change, a.config.Database, a.config.url.Host))
+	case check || now.open || now.Change != last.Change || now.Epoch != last.Epoch:
+		add(doFollow, fmt.Sprintf("write the changes up to %d, and the records that go on, to %s on %s", now.Change, a.config.Database, a.config.url.Host))
 	}
 	if check {
 		add(doCheck, "compare the sums of each site and month with the cluster's")
@@ -117,6 +121,13 @@ func stateOf(ctx context.Context, data *sdk.Data) (memory, error) {
 	}
 	changes, err := data.API().Changes(ctx, &v1.ChangesQuery{After: *status.LastChange, Limit: 1})
 	return memory{Version: stepVersion, Change: *status.LastChange, Epoch: changes.Epoch, cluster: changes.Cluster}, err
+}
+
+// hasOpenRecords reports whether records go on: what they used changes without a change.
+func hasOpenRecords(ctx context.Context, data *sdk.Data) (bool, error) {
+	open := true
+	page, err := data.API().ListRecords(ctx, &v1.ListRecordsQuery{Open: &open, Limit: 1})
+	return len(page.Records) > 0, err
 }
 
 // Execute implements sdk.Action.
@@ -162,8 +173,12 @@ func (a *action) executeStep(ctx context.Context, t sdk.Attempt, w *sdk.World) (
 		if s.Do == doReplace {
 			err = f.replaceOnce(ctx, "ordered by effect "+t.Key)
 		}
+		change := uint64(0)
 		if err == nil {
-			err = f.followChanges(ctx, s.Change, false, stop)
+			change, err = f.writeRunning(ctx)
+		}
+		if err == nil {
+			err = f.followChanges(ctx, max(s.Change, change), true, stop)
 		}
 		return f.describeRun(), err
 	case doCheck:
@@ -175,5 +190,5 @@ func (a *action) executeStep(ctx context.Context, t sdk.Attempt, w *sdk.World) (
 
 // describeRun says what was written.
 func (f *follower) describeRun() string {
-	return strings.Join(append(f.notes, fmt.Sprintf("%d rows written up to change %d", f.written, f.at.last)), "; ")
+	return strings.Join(append(f.notes, fmt.Sprintf("%d rows written up to change %d; %d records go on", f.written, f.at.last, f.open)), "; ")
 }

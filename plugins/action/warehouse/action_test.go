@@ -17,6 +17,14 @@ func cluster(status string) *sdk.Data {
 			_, _ = io.WriteString(w, status)
 			return
 		}
+		if r.URL.Path == "/v1/records" {
+			if strings.Contains(status, "open") && r.URL.Query().Get("open") == "true" {
+				_, _ = io.WriteString(w, `{"records":[{"record_id":"a"}],"next":"c"}`)
+				return
+			}
+			_, _ = io.WriteString(w, `{"records":[],"next":null}`)
+			return
+		}
 		_, _ = io.WriteString(w, `{"cluster":"C","epoch":"E","changes":[],"last":9}`)
 	}))
 }
@@ -48,6 +56,10 @@ func TestPlan_StateAndArguments_SayWhatIsDone(t *testing.T) {
 		if err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("%s: %q, %v, want %s", name, got, err, c.want)
 		}
+	}
+	idle := sdk.PlanStart{Now: now, State: []byte(`{"change":9,"epoch":"E","checked":"2026-11-28T11:00:00Z"}`)}
+	if p, err := a.Plan(t.Context(), idle, cluster(`{"last_change":9,"open":1}`)); err != nil || len(p.Effects) != 1 || p.Effects[0].Name != doFollow {
+		t.Errorf("nothing changed, and records go on: %+v, %v", p, err)
 	}
 	for _, arguments := range []map[string]string{{"check": "some"}, {"drop": "all"}, {"check": "all", "replace": "all"}} {
 		if _, err := a.Plan(t.Context(), sdk.PlanStart{Now: now, Arguments: arguments}, cluster(`{"last_change":9}`)); err == nil || !strings.Contains(err.Error(), "use check=all or replace=all") {

@@ -13,13 +13,17 @@ import (
 )
 
 // checkTables brings the tables to a digest of the cluster and compares the sums of each site and
-// month. The error names what differs.
+// month, and those of the records that go on. The error names what differs.
 func (f *follower) checkTables(ctx context.Context, stop time.Time) (string, error) {
 	digest, err := f.data.API().ChangesDigest(ctx, &v1.Reading{})
 	if err != nil {
 		return "", err
 	}
-	if err := f.followChanges(ctx, digest.Last, true, stop); err != nil {
+	change, err := f.writeRunning(ctx) // compares, too
+	if err == nil {
+		err = f.followChanges(ctx, digest.Last, true, stop)
+	}
+	if err != nil {
 		return "", err
 	}
 	if f.at.last != digest.Last || f.at.epoch != digest.Epoch {
@@ -48,7 +52,8 @@ func (f *follower) checkTables(ctx context.Context, stop time.Time) (string, err
 	if len(differs) > 0 {
 		return "", newRefusal("the sums differ in %d places: %s; run the action with replace=all", len(differs), strings.Join(differs[:min(len(differs), maxNamed)], "; "))
 	}
-	return fmt.Sprintf("the sums of %d sites and months agree at change %d", len(want), digest.Last), nil
+	said := fmt.Sprintf("the sums of %d sites and months agree at change %d, those of %d records that go on at change %d", len(want), digest.Last, f.open, change)
+	return said, f.followChanges(ctx, change, true, stop)
 }
 
 // monthName is what the column month has of a month such as 2026-03.

@@ -14,13 +14,13 @@ import (
 // settings are those of the config block.
 type settings struct {
 	URL          string        `hcl:"url" doc:"the HTTP interface of the ClickHouse server that keeps this site, such as \"https://ch1.example.org:8443\"; http only to this machine, unless allow_plain is set"`
-	User         string        `hcl:"user,optional" default:"default" doc:"the account; it reads, inserts, creates tables and drops partitions"`
+	User         string        `hcl:"user,optional" default:"default" doc:"the account; it reads, inserts, creates tables and views, and drops partitions"`
 	PasswordFile hcl.Absolute  `hcl:"password_file,optional" unset:"no password" doc:"a file with its password; read anew for each run"`
 	CA           hcl.Absolute  `hcl:"ca,optional" unset:"those of the system" doc:"a PEM file of the authorities to trust"`
 	AllowPlain   bool          `hcl:"allow_plain,optional" doc:"http to other machines: everyone on the way can read the records and the password"`
 	Timeout      time.Duration `hcl:"timeout,optional" default:"2m" min:"1s" max:"10m" doc:"for each request"`
 	Database     string        `hcl:"database,optional" default:"bursar" doc:"the database of the tables; it is created if it is missing"`
-	Cluster      string        `hcl:"cluster,optional" unset:"no tables over all shards" doc:"a cluster of the server's remote_servers: ledger_all and daily_all read all its shards"`
+	Cluster      string        `hcl:"cluster,optional" unset:"no tables over all shards" doc:"a cluster of the server's remote_servers: ledger_all, daily_all, running_now_all and usage_now_all read all its shards"`
 	Dimensions   hcl.Strings   `hcl:"dimensions,optional" default:"[\"group_id\", \"user_id\"]" doc:"meta keys, each a column with the first value; the same for all sites of a database"`
 	Components   hcl.Strings   `hcl:"components,optional" default:"[\"Cores\", \"TotalCPU\"]" doc:"components, each a column with amount × seconds of a rate and the amount of a total; with Cores, likewise the same"`
 	Zone         string        `hcl:"zone,optional" default:"UTC" doc:"the time zone of the days, likewise the same"`
@@ -76,7 +76,7 @@ func (c *config) readURL(cfg *sdk.Config) {
 // checkColumns refuses names that two columns would have, and a list without the cores.
 func (c *config) checkColumns(cfg *sdk.Config) {
 	known := map[string]bool{}
-	for _, column := range slices.Concat(layout{}.ledgerColumns(), layout{}.dailyColumns()) {
+	for _, column := range slices.Concat(layout{}.ledgerColumns(), layout{}.dailyColumns(), layout{}.runningColumns(), []column{{name: runningTable}}) {
 		known[column.name] = true
 	}
 	check := func(setting string, names []string) {

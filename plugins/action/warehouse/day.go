@@ -150,6 +150,11 @@ func (s *daySum) appendRow(b []byte, cluster string, batch uint64, marked int64)
 	for _, n := range []int64{marked, s.records, s.started, s.stopped} {
 		b = little.AppendUint64(b, uint64(n))
 	}
+	return s.appendValues(b)
+}
+
+// appendValues appends the dimensions and components.
+func (s *daySum) appendValues(b []byte) []byte {
 	for _, v := range s.dimensions {
 		b = appendText(b, v)
 	}

@@ -19,7 +19,8 @@ type follower struct {
 
 	fence   uint64
 	at      position
-	written int64 // rows of the ledger
+	written int64  // rows of the ledger
+	open    uint64 // records that go on
 	notes   []string
 }
 

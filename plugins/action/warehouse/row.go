@@ -84,6 +84,11 @@ func (r *row) appendLedgerRow(b []byte, cluster string, sign int8, batch uint64)
 	b = little.AppendUint64(b, uint64(r.start))
 	b = little.AppendUint32(b, uint32(max(0, min(r.stop/million, math.MaxUint32)))) // what a DateTime can be
 	b = appendText(b, r.state)
+	return r.appendValues(b)
+}
+
+// appendValues appends the dimensions and components.
+func (r *row) appendValues(b []byte) []byte {
 	for _, v := range r.dimensions {
 		b = appendText(b, v)
 	}

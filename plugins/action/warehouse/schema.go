@@ -89,11 +89,11 @@ type definition struct {
 func (l layout) tableDefinitions() []definition {
 	summed := slices.Concat([]string{"marked", "records", "started", "stopped"}, l.components)
 	key := slices.Concat([]string{"cluster", "site", "day"}, l.dimensions, []string{"batch"})
-	return []definition{
+	return append(l.runningDefinitions(), []definition{
 		{ledgerTable, l.ledgerColumns(), "MergeTree() PARTITION BY (cluster, month) ORDER BY (cluster, site, stop_us, record_id)"},
 		{dailyTable, l.dailyColumns(), fmt.Sprintf("SummingMergeTree((%s)) PARTITION BY (cluster, month) ORDER BY (%s)", quoteNames(summed), quoteNames(key))},
 		{cursorsTable, cursorColumns(), "MergeTree() ORDER BY (cluster, number)"},
-	}
+	}...)
 }
 
 func quoteNames(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }
@@ -126,7 +126,7 @@ func (s *session) ensureTables(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return s.ensureViews(ctx)
 }
 
 // The oldest release that is tested.
@@ -189,11 +189,7 @@ func (s *session) ensureSchema(ctx context.Context) error {
 
 // ensureTable creates a table unless it exists, and compares its columns.
 func (s *session) ensureTable(ctx context.Context, d *definition) error {
-	types := make([]string, 0, len(d.columns))
-	for _, c := range d.columns {
-		types = append(types, quoteNames([]string{c.name})+" "+c.kind)
-	}
-	err := s.executeStatement(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) ENGINE = %s", s.tableName(d.table), strings.Join(types, ", "), d.engine))
+	err := s.executeStatement(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) ENGINE = %s", s.tableName(d.table), columnTypes(d.columns), d.engine))
 	if err != nil {
 		return err
 	}
@@ -204,6 +200,11 @@ func (s *session) ensureTable(ctx context.Context, d *definition) error {
 			return err
 		}
 	}
+	return s.checkColumns(ctx, d)
+}
+
+// checkColumns compares the columns of a table.
+func (s *session) checkColumns(ctx context.Context, d *definition) error {
 	rows, err := s.queryRows(ctx, fmt.Sprintf("SELECT name, type FROM system.columns WHERE database = %s AND table = %s", quoteText(s.Database), quoteText(d.table)))
 	if err != nil {
 		return err
