@@ -14,7 +14,7 @@ import (
 // settings are those of the config block.
 type settings struct {
 	URL          string        `hcl:"url" doc:"the HTTP interface of the ClickHouse server that keeps this site, such as \"https://ch1.example.org:8443\"; http only to this machine, unless allow_plain is set"`
-	User         string        `hcl:"user,optional" default:"default" doc:"the account; it reads, inserts, creates tables and views, and drops partitions"`
+	User         string        `hcl:"user,optional" default:"default" doc:"the account; it reads, inserts, creates tables and views, alters settings of these tables and drops partitions"`
 	PasswordFile hcl.Absolute  `hcl:"password_file,optional" unset:"no password" doc:"a file with its password; read anew for each run"`
 	CA           hcl.Absolute  `hcl:"ca,optional" unset:"those of the system" doc:"a PEM file of the authorities to trust"`
 	AllowPlain   bool          `hcl:"allow_plain,optional" doc:"http to other machines: everyone on the way can read the records and the password"`

@@ -163,7 +163,7 @@ func (f *follower) insertMissing(ctx context.Context, batch uint64, months map[u
 		if err := f.confirmTurn(ctx); err != nil {
 			return err
 		}
-		if err := f.insertRows(ctx, table, fmt.Sprint(f.queryID(), batch, "-", table, "-", names[0]), columns, missing); err != nil {
+		if err := f.insertRows(ctx, table, fmt.Sprint(f.queryID(), f.at.number, "-", batch, "-", table, "-", names[0]), columns, missing); err != nil {
 			return err
 		}
 	}

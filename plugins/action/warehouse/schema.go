@@ -126,6 +126,9 @@ func (s *session) ensureTables(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := s.ensureDeduplication(ctx); err != nil {
+		return err
+	}
 	return s.ensureViews(ctx)
 }
 
@@ -147,6 +150,7 @@ func (s *session) checkVersion(ctx context.Context) error {
 		return newRefusal("ClickHouse %s is too old: use %d.%d or later", version, oldestYear, oldestMonth)
 	}
 	s.modern = year > 21
+	s.deduplicates = year > 22 || year == 22 && month >= 2
 	return nil
 }
 

@@ -28,6 +28,8 @@ type session struct {
 	http     *http.Client
 	password string
 	modern   bool // it knows settings that Debian's 18.16 does not
+
+	deduplicates bool // it leaves out an insert whose token it has seen
 }
 
 // refused is an error after which trying again is of no use: a person changes something first.
@@ -108,6 +110,9 @@ func (s *session) postStatement(ctx context.Context, statement, id string, data 
 	if data != nil {
 		parameters.Set("query", statement)
 		parameters.Set("query_id", id)
+		if s.deduplicates {
+			parameters.Set("insert_deduplication_token", id)
+		}
 		body = data
 	}
 	if s.modern { // an insert ends when it is in the table, each month of it at once
@@ -228,7 +233,7 @@ func (s *session) tableName(table string) string {
 }
 
 // insertRows inserts rows in RowBinary as one block, under a query id: the server runs one of an
-// id at a time.
+// id at a time, and where it deduplicates it inserts each partition of an id once.
 func (s *session) insertRows(ctx context.Context, table, id string, columns []column, rows []byte) error {
 	block, err := blockOf(columns, rows)
 	if err != nil {

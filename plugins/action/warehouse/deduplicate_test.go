@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A server that is too old for a setting refuses it.
+func TestEnsureDeduplication_ByRelease_IsAskedForOnce(t *testing.T) {
+	for version, want := range map[string]bool{"18.16.1": false, "21.8.1.1": false, "22.1.3.7": false, "22.2.2.1": true, "26.9.2.1": true} {
+		full := map[string]string{"ledger": "MergeTree PARTITION BY (cluster, month)", "daily": "SummingMergeTree SETTINGS non_replicated_deduplication_window = 10000"}
+		altered, tokens := "", ""
+		s := sessionWith(t, answering(t, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			statement := string(body)
+			switch {
+			case strings.HasPrefix(statement, "SELECT version()"):
+				fmt.Fprintf(w, "v\n%s\n", version)
+			case strings.HasSuffix(strings.TrimSuffix(statement, " FORMAT TabSeparatedWithNames"), "name = 'ledger'"):
+				fmt.Fprintf(w, "e\n%s\n", full["ledger"])
+			case strings.HasPrefix(statement, "SELECT"):
+				fmt.Fprintf(w, "e\n%s\n", full["daily"])
+			case strings.HasPrefix(statement, "ALTER"):
+				altered += statement + ";"
+			}
+			tokens += r.URL.Query().Get("insert_deduplication_token")
+		}))
+		if err := s.checkVersion(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.ensureDeduplication(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.insertRows(t.Context(), "t", "bursar-C-7", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		wantAltered, wantTokens := "", ""
+		if want {
+			wantAltered, wantTokens = "ALTER TABLE `bursar`.`ledger` MODIFY SETTING non_replicated_deduplication_window = 10000;", "bursar-C-7"
+		}
+		if altered != wantAltered || tokens != wantTokens {
+			t.Errorf("%s: %q and the token %q", version, altered, tokens)
+		}
+	}
+}
