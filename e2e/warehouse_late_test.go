@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -51,9 +52,7 @@ func (h *holder) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer answer.Body.Close()
-	for key, values := range answer.Header {
-		out.Header()[key] = values
-	}
+	maps.Copy(out.Header(), answer.Header)
 	out.WriteHeader(answer.StatusCode)
 	_, _ = io.Copy(out, answer.Body) // the plugin may have been killed
 }

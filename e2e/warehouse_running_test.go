@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -256,9 +257,7 @@ func (s *snare) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	}
 	defer answer.Body.Close()
 	if !caught {
-		for key, values := range answer.Header {
-			out.Header()[key] = values
-		}
+		maps.Copy(out.Header(), answer.Header)
 		out.WriteHeader(answer.StatusCode)
 		_, _ = io.Copy(out, answer.Body) // the plugin may have been killed
 	}
