@@ -88,7 +88,7 @@ soak: build powercuts ## Run CYCLES (default 2000) cycles of faults, DEATHS (def
 	$(GOBUILD) -tags faults -o $(BIN)/faults/bursar ./aggregator
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e/faults -run TestSite_Faults -cycles $(or $(CYCLES),2000) -seed $(or $(SEED),$(shell date +%s))
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e/faults -run TestActions_LeaderKilledOrPaused -deaths $(or $(DEATHS),500) -seed $(or $(SEED),$(shell date +%s))
-	go test -tags e2e -timeout 0 -count 1 -v ./e2e -run _Kills_ -kills $(or $(KILLS),500) -seed $(or $(SEED),$(shell date +%s))
+	go test -tags e2e -timeout 0 -count 1 -v ./e2e -run '_Kills_|Warehouse_.*KilledAtAnyPoint' -kills $(or $(KILLS),500) -seed $(or $(SEED),$(shell date +%s))
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e -run TestBackfill_OfAYear -history 200000
 
 .PHONY: fuzz

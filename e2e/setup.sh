@@ -6,7 +6,7 @@
 # a Nomad 1.11.3 that is built from its source with the Go of the machine, the API server
 # of Kubernetes 1.35.4 with etcd and kwok that are built likewise, as are versitygw, a server of
 # S3, and a provider of OpenID Connect, Chromium with axe-core, and Prometheus. Debian's
-# ClickHouse is unpacked, and not installed; chDB is the engine of a current one. AUDITOR 0.11.2
+# ClickHouse and ZooKeeper are unpacked, and not installed; chDB is the engine of a current one. AUDITOR 0.11.2
 # itself is built from its crate and needs a Rust of 2025.
 #
 #   e2e/setup.sh                 everything
@@ -66,6 +66,10 @@ kwok_version=0.7.0
 versitygw_version=1.8.0
 # Debian's ClickHouse: the oldest whose SQL the warehouse speaks.
 clickhouse_version=18.16.1
+# Debian's ZooKeeper, where its replicas meet, with what it loads.
+zookeeper_version=3.8.0
+zookeeper_packages=(libzookeeper-java libslf4j-java libdropwizard-metrics-java libsnappy-java)
+java_package=openjdk-17-jre-headless
 # The engine of a current ClickHouse as a library, without what turns answers into data frames.
 chdb_packages=(--no-deps chdb-core==26.9.0)
 # A provider of OpenID Connect.
@@ -257,19 +261,28 @@ s3_part() {
 
 # --- ClickHouse -----------------------------------------------------------------
 
-# clickhouse_part: Debian's server with the libraries that the machine lacks, unpacked into
-# the cache: nothing is installed. Beside it a current engine in a Python environment.
+# clickhouse_part: Debian's server and ZooKeeper with the libraries that the machine lacks,
+# unpacked into the cache: of them only Java is installed. Beside them a current engine in a
+# Python environment.
 clickhouse_part() {
+  local list
   environment "$cache/chdb" "chdb.session" "${chdb_packages[@]}"
-  local dir=$cache/clickhouse-$clickhouse_version new list
-  if [ -e "$dir/usr/sbin/clickhouse-server" ]; then say "clickhouse: $dir is there"; return; fi
-  say "clickhouse: fetching $dir"
-  new=$dir.new
-  rm -rf "$new"
-  mkdir -p "$new/packages"
   list=$(apt-get install --simulate --no-install-recommends clickhouse-server | awk '/^Inst / { print $2 }')
   # shellcheck disable=SC2086 # names of packages
-  (cd "$new/packages" && apt-get download -qq $list >&2)
+  unpack_packages "$cache/clickhouse-$clickhouse_version" usr/sbin/clickhouse-server $list
+  install_on_host "$java_package"
+  unpack_packages "$cache/zookeeper-$zookeeper_version" usr/share/java/zookeeper.jar "${zookeeper_packages[@]}"
+}
+
+# unpack_packages DIR FILE PACKAGES…: Debian packages, of which one has FILE.
+unpack_packages() {
+  local dir=$1 file=$2 new=$1.new package
+  shift 2
+  if [ -e "$dir/$file" ]; then say "clickhouse: $dir is there"; return; fi
+  say "clickhouse: fetching $dir"
+  rm -rf "$new"
+  mkdir -p "$new/packages"
+  (cd "$new/packages" && apt-get download -qq "$@" >&2)
   for package in "$new"/packages/*.deb; do dpkg -x "$package" "$new"; done
   rm -rf "$new/packages" "$dir"
   mv "$new" "$dir"

@@ -383,7 +383,21 @@ type breaker struct {
 	mu     sync.Mutex
 	chance *rand.Rand
 	broken map[string]int
-	left   int // faults that are to come
+	left   int              // faults that are to come
+	kinds  []string         // of faults
+	deaths map[string]death // of servers, by the kind
+}
+
+// death is how a server ends during a request, and comes back after it.
+type death struct{ end, revive func() }
+
+// newBreaker makes one that breaks nothing yet.
+func newBreaker(w *warehouse) *breaker {
+	return &breaker{
+		warehouse: w, chance: rand.New(rand.NewPCG(*seed, 35)), broken: map[string]int{},
+		kinds:  []string{"lose the request", "cut the request", "cut the request", "lose the answer", "lose the answer", "kill the plugin first", "kill the plugin", "kill the plugin", "kill the aggregator", "kill ClickHouse"},
+		deaths: map[string]death{"kill ClickHouse": {w.ch.Kill, w.ch.Start}},
+	}
 }
 
 // ServeHTTP forwards a request, or breaks it: before it arrives, before its answer arrives,
@@ -398,8 +412,7 @@ func (b *breaker) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	fault := ""
 	insert := strings.HasPrefix(r.URL.Query().Get("query"), "INSERT") || strings.HasPrefix(string(body), "INSERT") || strings.HasPrefix(string(body), "ALTER")
 	if b.left > 0 && (insert && b.chance.IntN(3) == 0 || b.chance.IntN(20) == 0) {
-		faults := []string{"lose the request", "cut the request", "cut the request", "lose the answer", "lose the answer", "kill the plugin first", "kill the plugin", "kill the plugin", "kill the aggregator", "kill ClickHouse"}
-		fault = faults[b.chance.IntN(len(faults))]
+		fault = b.kinds[b.chance.IntN(len(b.kinds))]
 		b.broken[fault]++
 		b.left--
 	}
@@ -416,23 +429,24 @@ func (b *breaker) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		b.agg.KillChildren()
 	}
 	var deaths sync.WaitGroup
-	if fault == "kill ClickHouse" {
+	death, dies := b.deaths[fault]
+	if dies {
 		pause := time.Duration(b.chance.IntN(8)) * time.Millisecond
 		deaths.Go(func() {
 			time.Sleep(pause)
-			b.ch.Kill()
+			death.end()
 		})
 	}
 	q, _ := http.NewRequest(r.Method, b.ch.URL()+r.URL.String(), bytes.NewReader(body))
 	q.Header = r.Header.Clone()
 	answer, err := http.DefaultClient.Do(q)
 	deaths.Wait()
-	switch fault {
-	case "kill ClickHouse":
-		b.ch.Start()
-	case "kill the plugin":
+	switch {
+	case dies:
+		death.revive()
+	case fault == "kill the plugin":
 		b.agg.KillChildren()
-	case "kill the aggregator":
+	case fault == "kill the aggregator":
 		b.agg.Restart()
 	}
 	if err != nil || fault != "" {
@@ -482,17 +496,23 @@ func (b *breaker) faults() int {
 
 func TestWarehouse_KilledAtAnyPoint_SumsStayRight(t *testing.T) {
 	t.Parallel()
-	w := makeWarehouse(t, *seed)
-	b := &breaker{warehouse: w, chance: rand.New(rand.NewPCG(*seed, 35)), broken: map[string]int{}}
+	b := newBreaker(makeWarehouse(t, *seed))
+	b.endure(*kills, "")
+}
+
+// endure has faults happen while records change, and then waits until the check is content.
+func (b *breaker) endure(faults int, settings string) {
+	b.Helper()
+	w := b.warehouse
 	proxy := httptest.NewServer(b)
-	defer proxy.Close()
-	w.begin(proxy.URL, "batch = 30\n timeout = \"10s\"")
+	w.Cleanup(proxy.Close)
+	w.begin(proxy.URL, "batch = 30\n timeout = \"10s\"\n"+settings)
 	if out, err := w.agg.Bursar("actions", "pause", "warehouse/national"); err != nil {
-		t.Fatal(out, err)
+		w.Fatal(out, err)
 	}
 	w.fill(1000)
 	b.mu.Lock()
-	b.left = *kills
+	b.left = faults
 	b.mu.Unlock()
 	for b.faults() > 0 {
 		w.agg.AwaitReady()
@@ -506,7 +526,7 @@ func TestWarehouse_KilledAtAnyPoint_SumsStayRight(t *testing.T) {
 			}
 		}
 	}
-	t.Log(b.broken)
+	w.Log(b.broken)
 	w.agg.AwaitReady()
 	w.rest()
 	w.shake(1)
@@ -515,7 +535,7 @@ func TestWarehouse_KilledAtAnyPoint_SumsStayRight(t *testing.T) {
 	w.order("check=all", "agree at change")
 	w.agree()
 	if n := w.ch.MustQuery("SELECT count() FROM bursar.cursors WHERE state = 'replacing'"); n != "1" {
-		t.Errorf("the rows were replaced %s times, want once at the beginning", n)
+		w.Errorf("the rows were replaced %s times, want once at the beginning", n)
 	}
 }
 

@@ -24,6 +24,7 @@ type ClickHouse struct {
 
 	t       testing.TB
 	dir     string
+	config  string // without its end
 	srv     *server
 	current bool
 }
@@ -61,17 +62,29 @@ func NewClickHouse(t testing.TB, address, native string, shards ...string) *Clic
 	}
 	_, http, _ := strings.Cut(address, ":")
 	_, tcp, _ := strings.Cut(native, ":")
-	c.writeFile("config.xml", fmt.Sprintf(`<yandex>
+	c.config = fmt.Sprintf(`<yandex>
 <logger><level>warning</level><console>1</console></logger>
 <listen_host>127.0.0.1</listen_host><http_port>%s</http_port><tcp_port>%s</tcp_port>
 <path>%[3]s/data/</path><tmp_path>%[3]s/tmp/</tmp_path><users_config>%[3]s/users.xml</users_config>
 <default_profile>default</default_profile><default_database>default</default_database>
 <mark_cache_size>67108864</mark_cache_size><timezone>Europe/Berlin</timezone>
 <remote_servers><shards>%[4]s</shards></remote_servers>
-</yandex>
-`, http, tcp, c.dir, cluster.String()))
+`, http, tcp, c.dir, cluster.String())
+	c.writeFile("config.xml", c.config+"</yandex>\n")
 	t.Cleanup(c.Kill)
 	return c
+}
+
+// Replicate has the server, which does not run yet, meet others in a ZooKeeper: as a replica of a
+// shard, with an address of 127.0.0.1 for the others.
+func (c *ClickHouse) Replicate(z *ZooKeeper, interserver, shard, replica string) {
+	host, port, _ := strings.Cut(interserver, ":")
+	zkHost, zkPort, _ := strings.Cut(z.Address, ":")
+	c.writeFile("config.xml", fmt.Sprintf(`%s<interserver_http_host>%s</interserver_http_host><interserver_http_port>%s</interserver_http_port>
+<zookeeper><node><host>%s</host><port>%s</port></node><session_timeout_ms>3000</session_timeout_ms></zookeeper>
+<macros><shard>%s</shard><replica>%s</replica></macros>
+</yandex>
+`, c.config, host, port, zkHost, zkPort, shard, replica))
 }
 
 func (c *ClickHouse) writeFile(name, text string) {

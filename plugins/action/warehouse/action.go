@@ -133,11 +133,10 @@ func hasOpenRecords(ctx context.Context, data *sdk.Data) (bool, error) {
 // Execute implements sdk.Action.
 func (a *action) Execute(ctx context.Context, t sdk.Attempt, w *sdk.World) sdk.Result {
 	said, err := a.executeStep(ctx, t, w)
-	_, final := errors.AsType[refused](err)
 	switch {
 	case err == nil:
 		return sdk.Result{Outcome: sdk.Done, Message: said}
-	case final:
+	case isRefused(err):
 		return sdk.Result{Outcome: sdk.Rejected, Message: err.Error()}
 	case errors.Is(err, errLater):
 		return sdk.Result{Outcome: sdk.Retry, Message: said + "; " + err.Error()}
@@ -162,11 +161,15 @@ func (a *action) executeStep(ctx context.Context, t sdk.Attempt, w *sdk.World) (
 	if err := session.ensureTables(ctx); err != nil {
 		return "", err
 	}
+	notes, err := session.ensureReplicas(ctx)
+	if err != nil {
+		return "", err
+	}
 	now, err := stateOf(ctx, w.Data())
 	if err != nil {
 		return "", err
 	}
-	f := &follower{feed: feed{session: session, data: w.Data(), cluster: now.cluster, epoch: now.Epoch}, fence: t.Fence}
+	f := &follower{feed: feed{session: session, data: w.Data(), cluster: now.cluster, epoch: now.Epoch}, fence: t.Fence, notes: notes}
 	stop := time.Now().Add(turn)
 	switch s.Do {
 	case doReplace, doFollow:

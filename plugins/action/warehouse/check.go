@@ -50,10 +50,19 @@ func (f *follower) checkTables(ctx context.Context, stop time.Time) (string, err
 	}
 	differs = append(differs, compareFigures("the table ledger", "the table daily", wholes, days)...)
 	if len(differs) > 0 {
-		return "", newRefusal("the sums differ in %d places: %s; run the action with replace=all", len(differs), strings.Join(differs[:min(len(differs), maxNamed)], "; "))
+		return "", newDifference(differs)
 	}
 	said := fmt.Sprintf("the sums of %d sites and months agree at change %d, those of %d records that go on at change %d", len(want), digest.Last, f.open, change)
-	return said, f.followChanges(ctx, change, true, stop)
+	notes, err := f.checkReplicas(ctx)
+	if err == nil {
+		err = f.followChanges(ctx, change, true, stop)
+	}
+	return strings.Join(append([]string{said}, notes...), "; "), err
+}
+
+// newDifference names the first places that differ.
+func newDifference(differs []string) error {
+	return newRefusal("the sums differ in %d places: %s; run the action with replace=all", len(differs), strings.Join(differs[:min(len(differs), maxNamed)], "; "))
 }
 
 // monthName is what the column month has of a month such as 2026-03.

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
@@ -21,6 +22,8 @@ type settings struct {
 	Timeout      time.Duration `hcl:"timeout,optional" default:"2m" min:"1s" max:"10m" doc:"for each request"`
 	Database     string        `hcl:"database,optional" default:"bursar" doc:"the database of the tables; it is created if it is missing"`
 	Cluster      string        `hcl:"cluster,optional" unset:"no tables over all shards" doc:"a cluster of the server's remote_servers: ledger_all, daily_all, running_now_all and usage_now_all read all its shards"`
+	Replicas     hcl.Strings   `hcl:"replicas,optional" unset:"tables of one server" doc:"the HTTP interfaces of the other servers that keep this site: the tables are replicated, and each of them has a replica"`
+	KeeperPath   string        `hcl:"keeper_path,optional" default:"/clickhouse/tables/{shard}" doc:"where replicas meet in ZooKeeper or ClickHouse Keeper; the database and the table follow, and a replica is called by the server's macro replica"`
 	Dimensions   hcl.Strings   `hcl:"dimensions,optional" default:"[\"group_id\", \"user_id\"]" doc:"meta keys, each a column with the first value; the same for all sites of a database"`
 	Components   hcl.Strings   `hcl:"components,optional" default:"[\"Cores\", \"TotalCPU\"]" doc:"components, each a column with amount × seconds of a rate and the amount of a total; with Cores, likewise the same"`
 	Zone         string        `hcl:"zone,optional" default:"UTC" doc:"the time zone of the days, likewise the same"`
@@ -32,9 +35,10 @@ type settings struct {
 type config struct {
 	settings
 
-	url    *url.URL
-	zone   *time.Location
-	layout layout
+	url      *url.URL
+	replicas []*url.URL
+	zone     *time.Location
+	layout   layout
 }
 
 // columnName is what a dimension or a component is called, so that it needs no quotes in SQL.
@@ -44,7 +48,8 @@ var columnName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 func readConfig(cfg *sdk.Config) (config, error) {
 	c := config{}
 	_ = cfg.Decode(&c.settings) // it is in what Err returns
-	c.readURL(cfg)
+	c.url = readURL(c.URL, c.AllowPlain, func(text string) { cfg.Errorf("url", "%s", text) })
+	c.readReplicas(cfg)
 	var err error
 	if c.zone, err = time.LoadLocation(c.Zone); err != nil || c.Zone == "Local" {
 		cfg.Errorf("zone", "unknown time zone %q: use one like \"Europe/Berlin\"", c.Zone)
@@ -59,19 +64,52 @@ func readConfig(cfg *sdk.Config) (config, error) {
 	return c, cfg.Err()
 }
 
-func (c *config) readURL(cfg *sdk.Config) {
-	u, err := url.Parse(c.URL)
+// readURL reads the address of a server, or says what is wrong with it.
+func readURL(text string, plain bool, say func(string)) *url.URL {
+	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "":
-		cfg.Errorf("url", "invalid URL: use one like \"https://ch1.example.org:8443\"")
+		say("invalid URL: use one like \"https://ch1.example.org:8443\"")
 	case u.User != nil:
-		cfg.Errorf("url", "the URL has a user: use user and password_file")
-	case u.Scheme == "http" && !c.AllowPlain && !post.IsLoopback(u.Hostname()):
-		cfg.Errorf("url", "http to another machine shows the records and the password to everyone on the way: use https, or set allow_plain")
+		say("the URL has a user: use user and password_file")
+	case u.Scheme == "http" && !plain && !post.IsLoopback(u.Hostname()):
+		say("http to another machine shows the records and the password to everyone on the way: use https, or set allow_plain")
 	default:
-		c.url = u
+		return u
+	}
+	return nil
+}
+
+// keeperPath is what a path of replicas is: texts and macros, so that it needs no quotes in SQL.
+var keeperPath = regexp.MustCompile(`^(/[A-Za-z0-9_.{}-]+)+$`)
+
+// readReplicas reads the other servers of the site, and where they meet.
+func (c *config) readReplicas(cfg *sdk.Config) {
+	hosts := map[string]bool{}
+	if c.url != nil {
+		hosts[c.url.Host] = true
+	}
+	for i, text := range c.Replicas {
+		u := readURL(text, c.AllowPlain, func(text string) { cfg.ElementErrorf("replicas", i, "%s", text) })
+		if u == nil {
+			continue
+		}
+		if hosts[u.Host] {
+			cfg.ElementErrorf("replicas", i, "the server %s is given more than once: a replica is on another one", u.Host)
+		}
+		hosts[u.Host] = true
+		c.replicas = append(c.replicas, u)
+	}
+	switch {
+	case !keeperPath.MatchString(c.KeeperPath):
+		cfg.Errorf("keeper_path", "invalid path %q: use one like \"/clickhouse/tables/{shard}\"", c.KeeperPath)
+	case c.Cluster != "" && len(c.Replicas) > 0 && !strings.Contains(c.KeeperPath, "{"):
+		cfg.Errorf("keeper_path", "all shards would have the path %q: use a macro that differs by shard, like {shard}", c.KeeperPath)
 	}
 }
+
+// replicated reports whether the tables have replicas.
+func (c *config) replicated() bool { return len(c.Replicas) > 0 }
 
 // checkColumns refuses names that two columns would have, and a list without the cores.
 func (c *config) checkColumns(cfg *sdk.Config) {

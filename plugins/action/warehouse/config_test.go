@@ -33,6 +33,11 @@ func TestConfigure_WhatIsWrong_IsSaid(t *testing.T) {
 		`the column "site" already exists`:    {url, texts("dimensions", "site")},
 		`the column "records" already exists`: {url, texts("components", "Cores", "records")},
 		`missing "Cores"`:                     {url, texts("components", "TotalCPU")},
+		"ch1.example.org:8443 is given more":  {url, texts("replicas", "https://ch2.example.org:8443", "https://ch1.example.org:8443")},
+		"invalid replicas; http to another":   {url, texts("replicas", "https://ch2.example.org:8443", "http://ch3.example.org:8123")},
+		`invalid path "clickhouse"`:           {url, text("keeper_path", "clickhouse")},
+		`invalid path "/a'b"`:                 {url, text("keeper_path", "/a'b")},
+		`all shards would have the path "/a"`: {url, texts("replicas", "https://ch2"), text("keeper_path", "/a"), text("cluster", "shards")},
 		"batch":                               {url, {Name: "batch", Value: sdk.Int(0)}},
 		"at most 32":                          {url, texts("components", strings.Split(strings.Repeat("Cores,", 33), ",")...)},
 	} {

@@ -25,6 +25,10 @@ type position struct {
 	page  int // changes of a page
 	pages int
 
+	// generation is the number of the last position that replaced all rows, where tables have
+	// replicas: it is in no row of cursors, but in the ids of batches.
+	generation uint64
+
 	// Of a batch that was written.
 	batch uint64
 	rows  int64
@@ -58,6 +62,15 @@ func (s *session) readPosition(ctx context.Context, cluster string) (position, e
 	}, bad
 }
 
+// readGeneration returns the number of the last position that replaced all rows of a cluster.
+func (s *session) readGeneration(ctx context.Context, cluster string) (uint64, error) {
+	text, err := s.queryOne(ctx, fmt.Sprintf("SELECT max(number) FROM %s WHERE cluster = %s AND state = %s", s.tableName(cursorsTable), quoteText(cluster), quoteText(stateReplacing)))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(text, 10, 64)
+}
+
 // writePosition appends a position.
 func (s *session) writePosition(ctx context.Context, cluster string, p *position) error {
 	return s.executeStatement(ctx, fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s, %d, %d, %s, %s, %s, %d, %d, %d, %d, %d, %d, %s, %d)",
@@ -65,8 +78,14 @@ func (s *session) writePosition(ctx context.Context, cluster string, p *position
 		p.until, p.page, p.pages, p.last, p.batch, p.rows, quoteText(p.reason), time.Now().Unix()))
 }
 
-// batchID names what a batch has: the same for the same part of the feed, and never 0.
+// batchID names what a batch has: the same for the same part of the feed, and never 0. Tables with
+// replicas drop a block that they have had before, also when its rows were removed since; so there
+// a batch has another id after each replacement.
 func batchID(cluster string, begun *position) uint64 {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %d %d", cluster, begun.epoch, begun.cursor, begun.until, begun.page, begun.pages))
+	name := fmt.Appendf(nil, "%q %q %q %d %d %d", cluster, begun.epoch, begun.cursor, begun.until, begun.page, begun.pages)
+	if begun.generation > 0 {
+		name = fmt.Appendf(name, " %d", begun.generation)
+	}
+	sum := sha256.Sum256(name)
 	return binary.LittleEndian.Uint64(sum[:8]) | 1
 }

@@ -30,14 +30,11 @@ var errLater = errors.New("the rest follows")
 // followChanges writes what there is up to the change target; exactly, so that the tables are at
 // that change and no later one. After stop no further batch begins, and the error is errLater.
 func (f *follower) followChanges(ctx context.Context, target uint64, exactly bool, stop time.Time) error {
-	err := f.awaitQuiet(ctx, f.queryID())
-	if err == nil {
-		f.at, err = f.readPosition(ctx, f.cluster)
-	}
-	if err != nil {
+	if err := f.beginTurn(ctx); err != nil {
 		return err
 	}
 	for {
+		var err error
 		switch {
 		case f.at.number > 0 && f.at.epoch != f.epoch: // of another life of the cluster, whose fences are others
 			err = errBeginAnew{fmt.Sprintf("the cluster is in the epoch %q, and the tables are of %q", f.epoch, f.at.epoch)}
@@ -73,6 +70,26 @@ func (f *follower) followChanges(ctx context.Context, target uint64, exactly boo
 	}
 }
 
+// awaitTables waits until this server has all that was written by earlier attempts.
+func (f *follower) awaitTables(ctx context.Context) error {
+	if err := f.awaitQuiet(ctx, f.queryID()); err != nil {
+		return err
+	}
+	return f.awaitReplica(ctx)
+}
+
+// beginTurn waits until this server has all that was written, and reads the position.
+func (f *follower) beginTurn(ctx context.Context) error {
+	err := f.awaitTables(ctx)
+	if err == nil {
+		f.at, err = f.readPosition(ctx, f.cluster)
+	}
+	if err == nil && f.replicated() {
+		f.at.generation, err = f.readGeneration(ctx, f.cluster)
+	}
+	return err
+}
+
 // writeNext begins the batch behind the position, and writes it.
 func (f *follower) writeNext(ctx context.Context, target uint64, exactly bool) error {
 	until := target
@@ -85,7 +102,7 @@ func (f *follower) writeNext(ctx context.Context, target uint64, exactly bool) e
 			until = max(target, *status.LastChange)
 		}
 	}
-	ask := position{cursor: f.at.cursor, last: f.at.last, until: until, pages: (f.Batch + maxPage - 1) / maxPage}
+	ask := position{cursor: f.at.cursor, last: f.at.last, generation: f.at.generation, until: until, pages: (f.Batch + maxPage - 1) / maxPage}
 	ask.page = f.Batch / ask.pages
 	b, err := f.readBatch(ctx, ask)
 	if err != nil {
@@ -187,7 +204,10 @@ func (f *follower) advancePosition(ctx context.Context, next position) error {
 	if err := f.confirmTurn(ctx); err != nil {
 		return err
 	}
-	next.number, next.fence, next.epoch = f.at.number+1, f.fence, f.epoch
+	next.number, next.fence, next.epoch, next.generation = f.at.number+1, f.fence, f.epoch, f.at.generation
+	if next.state == stateReplacing && f.replicated() {
+		next.generation = next.number
+	}
 	if err := f.writePosition(ctx, f.cluster, &next); err != nil {
 		return err
 	}
@@ -204,31 +224,32 @@ func (f *follower) replaceRows(ctx context.Context, reason string) error {
 // removeRows removes all rows of the cluster, so that the feed can begin anew.
 func (f *follower) removeRows(ctx context.Context) error {
 	for _, table := range []string{ledgerTable, dailyTable} {
-		months, err := f.queryRows(ctx, fmt.Sprintf("SELECT DISTINCT month FROM %s WHERE cluster = %s", f.tableName(table), quoteText(f.cluster)))
-		if err != nil {
+		if err := f.removeFrom(ctx, table); err != nil {
 			return err
-		}
-		for _, month := range months {
-			if err := f.confirmTurn(ctx); err != nil {
-				return err
-			}
-			if err := f.executeStatement(ctx, fmt.Sprintf("ALTER TABLE %s DROP PARTITION (%s, %s)", f.tableName(table), quoteText(f.cluster), month[0])); err != nil {
-				return err
-			}
 		}
 	}
 	return f.advancePosition(ctx, position{state: stateWritten})
 }
 
+// removeFrom removes the rows of the cluster from a table of months.
+func (f *follower) removeFrom(ctx context.Context, table string) error {
+	rows, err := f.queryRows(ctx, fmt.Sprintf("SELECT DISTINCT month FROM %s WHERE cluster = %s", f.tableName(table), quoteText(f.cluster)))
+	if err != nil {
+		return err
+	}
+	months := make([]string, len(rows))
+	for i, r := range rows {
+		months[i] = r[0]
+	}
+	return f.removePartitions(ctx, table, "month", months, f.confirmTurn)
+}
+
 // replaceOnce removes all rows of the cluster, unless it was done for this reason before.
 func (f *follower) replaceOnce(ctx context.Context, reason string) error {
-	if err := f.awaitQuiet(ctx, f.queryID()); err != nil {
+	if err := f.beginTurn(ctx); err != nil {
 		return err
 	}
 	known, err := f.queryOne(ctx, fmt.Sprintf("SELECT count() FROM %s WHERE cluster = %s AND reason = %s", f.tableName(cursorsTable), quoteText(f.cluster), quoteText(reason)))
-	if err == nil {
-		f.at, err = f.readPosition(ctx, f.cluster)
-	}
 	if err == nil && known == "0" {
 		err = f.replaceRows(ctx, reason)
 	}

@@ -34,7 +34,7 @@ type snapshot struct {
 // former ones. It returns the change of which it is: the ledger goes to that one and no
 // further, so that a run which has ended is not in both.
 func (f *follower) writeRunning(ctx context.Context) (change uint64, err error) {
-	if err := f.awaitQuiet(ctx, f.queryID()); err != nil {
+	if err := f.awaitTables(ctx); err != nil {
 		return 0, err
 	}
 	former, err := f.readSnapshot(ctx)
@@ -233,14 +233,15 @@ const batchesLeft = 4
 
 // removeBatches removes all but the newest of a list and the one that was the newest before.
 func (f *follower) removeBatches(ctx context.Context, list []uint64, former uint64) error {
+	var old []string
 	for _, batch := range list[:max(0, len(list)-batchesLeft)] {
-		if batch == former {
-			continue
+		if batch != former {
+			old = append(old, strconv.FormatUint(batch, 10))
 		}
-		for _, table := range []string{runningTable, runningDailyTable} {
-			if err := f.executeStatement(ctx, fmt.Sprintf("ALTER TABLE %s DROP PARTITION (%s, %d)", f.tableName(table), quoteText(f.cluster), batch)); err != nil {
-				return err
-			}
+	}
+	for _, table := range []string{runningTable, runningDailyTable} {
+		if err := f.removePartitions(ctx, table, "batch", old, func(context.Context) error { return nil }); err != nil {
+			return err
 		}
 	}
 	return nil

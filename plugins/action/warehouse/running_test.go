@@ -97,8 +97,8 @@ func TestWriteRunning_OpenRecords_AreShownWhenTheyAreWhole(t *testing.T) {
 	slices.Sort(got[:2])
 	want := []string{
 		"INSERT INTO running", "INSERT INTO running_daily", "INSERT INTO snapshots",
-		"ALTER TABLE running DROP PARTITION ('C', 11)", "ALTER TABLE running_daily DROP PARTITION ('C', 11)",
-		"ALTER TABLE running DROP PARTITION ('C', 12)", "ALTER TABLE running_daily DROP PARTITION ('C', 12)",
+		"ALTER TABLE running DROP PARTITION ('C', 11)", "ALTER TABLE running DROP PARTITION ('C', 12)",
+		"ALTER TABLE running_daily DROP PARTITION ('C', 11)", "ALTER TABLE running_daily DROP PARTITION ('C', 12)",
 	}
 	if !slices.Equal(got, want) { // 13 was shown until now
 		t.Errorf("%q, want %q", got, want)
@@ -159,7 +159,7 @@ func TestWriteRunning_WhatIsNotWhole_IsNotShown(t *testing.T) {
 			s.snapshots, s.daily = c.snapshots, "s\t\t2\t9.000000\t9.5\n"
 		}
 		_, err := s.follow(c.lines).writeRunning(t.Context())
-		if err == nil || !strings.Contains(err.Error(), c.want) || errorIsRefused(err) {
+		if err == nil || !strings.Contains(err.Error(), c.want) || isRefused(err) {
 			t.Errorf("%s: %v, want %s and another attempt", name, err, c.want)
 		}
 		if got := s.statements(); slices.Contains(got, "INSERT INTO snapshots") {

@@ -44,9 +44,9 @@ func snapshotColumns() []column {
 // that it is there as a whole and goes as a whole.
 func (l layout) runningDefinitions() []definition {
 	return []definition{
-		{table: runningTable, columns: l.runningColumns(), engine: "MergeTree() PARTITION BY (cluster, batch) ORDER BY (cluster, site, start_us, record_id)"},
-		{table: runningDailyTable, columns: l.runningDailyColumns(), engine: "MergeTree() PARTITION BY (cluster, batch) ORDER BY (cluster, site, day)"},
-		{table: snapshotsTable, columns: snapshotColumns(), engine: "ReplacingMergeTree(batch) ORDER BY cluster"},
+		{table: runningTable, columns: l.runningColumns(), engine: "MergeTree", order: "PARTITION BY (cluster, batch) ORDER BY (cluster, site, start_us, record_id)", replicated: true},
+		{table: runningDailyTable, columns: l.runningDailyColumns(), engine: "MergeTree", order: "PARTITION BY (cluster, batch) ORDER BY (cluster, site, day)", replicated: true},
+		{table: snapshotsTable, columns: snapshotColumns(), engine: "ReplacingMergeTree", arguments: "batch", order: "ORDER BY cluster", replicated: true},
 	}
 }
 

@@ -81,18 +81,33 @@ func (l layout) String() string {
 
 // definition is how a table is created.
 type definition struct {
-	table   string
-	columns []column
-	engine  string
+	table      string
+	columns    []column
+	engine     string
+	arguments  string // of the engine
+	order      string // PARTITION BY and ORDER BY
+	replicated bool   // where the tables have replicas
+}
+
+// engineOf is the engine of a table, with its arguments where that is wanted.
+func (s *session) engineOf(d *definition) (name, arguments string) {
+	if !d.replicated || !s.replicated() {
+		return d.engine, d.arguments
+	}
+	arguments = fmt.Sprintf("'%s/%s/%s', '{replica}'", s.KeeperPath, s.Database, d.table)
+	if d.arguments != "" {
+		arguments += ", " + d.arguments
+	}
+	return "Replicated" + d.engine, arguments
 }
 
 func (l layout) tableDefinitions() []definition {
 	summed := slices.Concat([]string{"marked", "records", "started", "stopped"}, l.components)
 	key := slices.Concat([]string{"cluster", "site", "day"}, l.dimensions, []string{"batch"})
 	return append(l.runningDefinitions(), []definition{
-		{ledgerTable, l.ledgerColumns(), "MergeTree() PARTITION BY (cluster, month) ORDER BY (cluster, site, stop_us, record_id)"},
-		{dailyTable, l.dailyColumns(), fmt.Sprintf("SummingMergeTree((%s)) PARTITION BY (cluster, month) ORDER BY (%s)", quoteNames(summed), quoteNames(key))},
-		{cursorsTable, cursorColumns(), "MergeTree() ORDER BY (cluster, number)"},
+		{ledgerTable, l.ledgerColumns(), "MergeTree", "", "PARTITION BY (cluster, month) ORDER BY (cluster, site, stop_us, record_id)", true},
+		{dailyTable, l.dailyColumns(), "SummingMergeTree", "(" + quoteNames(summed) + ")", fmt.Sprintf("PARTITION BY (cluster, month) ORDER BY (%s)", quoteNames(key)), true},
+		{cursorsTable, cursorColumns(), "MergeTree", "", "ORDER BY (cluster, number)", true},
 	}...)
 }
 
@@ -125,6 +140,9 @@ func (s *session) ensureTables(ctx context.Context) error {
 		if err := s.ensureTable(ctx, &d); err != nil {
 			return err
 		}
+	}
+	if err := s.ensureAll(ctx); err != nil {
+		return err
 	}
 	if err := s.ensureDeduplication(ctx); err != nil {
 		return err
@@ -170,7 +188,7 @@ func (s *session) ensureSchema(ctx context.Context) error {
 			return newRefusal("the table %s exists and is not of this action: use another database", s.tableName(d.table))
 		}
 	}
-	if err := s.ensureTable(ctx, &definition{schemaTable, columns, "MergeTree() ORDER BY version"}); err != nil {
+	if err := s.ensureTable(ctx, &definition{table: schemaTable, columns: columns, engine: "MergeTree", order: "ORDER BY version"}); err != nil {
 		return err
 	}
 	rows, err = s.queryRows(ctx, "SELECT DISTINCT version, layout FROM "+s.tableName(schemaTable)+" ORDER BY version")
@@ -193,16 +211,17 @@ func (s *session) ensureSchema(ctx context.Context) error {
 
 // ensureTable creates a table unless it exists, and compares its columns.
 func (s *session) ensureTable(ctx context.Context, d *definition) error {
-	err := s.executeStatement(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) ENGINE = %s", s.tableName(d.table), columnTypes(d.columns), d.engine))
+	engine, arguments := s.engineOf(d)
+	err := s.executeStatement(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) ENGINE = %s(%s) %s", s.tableName(d.table), columnTypes(d.columns), engine, arguments, d.order))
 	if err != nil {
 		return err
 	}
-	if s.Cluster != "" && (d.table == ledgerTable || d.table == dailyTable) {
-		err = s.executeStatement(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s AS %s ENGINE = Distributed(%s, %s, %s)",
-			s.tableName(d.table+"_all"), s.tableName(d.table), quoteNames([]string{s.Cluster}), quoteNames([]string{s.Database}), d.table))
-		if err != nil {
-			return err
-		}
+	has, err := s.queryOne(ctx, fmt.Sprintf("SELECT engine FROM system.tables WHERE database = %s AND name = %s", quoteText(s.Database), quoteText(d.table)))
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(has, "Replicated") != strings.HasPrefix(engine, "Replicated") {
+		return newRefusal("the table %s is a %s, and replicas in this action's configuration ask for a %s: change replicas, or use another database", s.tableName(d.table), has, engine)
 	}
 	return s.checkColumns(ctx, d)
 }
@@ -220,6 +239,21 @@ func (s *session) checkColumns(ctx context.Context, d *definition) error {
 	for _, c := range d.columns {
 		if has[c.name] != c.kind {
 			return newRefusal("the table %s has a column %s of type %q and not %s: it is not of this action; use another database", s.tableName(d.table), c.name, has[c.name], c.kind)
+		}
+	}
+	return nil
+}
+
+// ensureAll creates the tables over all shards.
+func (s *session) ensureAll(ctx context.Context) error {
+	if s.Cluster == "" {
+		return nil
+	}
+	for _, table := range []string{ledgerTable, dailyTable} {
+		err := s.executeStatement(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s AS %s ENGINE = Distributed(%s, %s, %s)",
+			s.tableName(table+"_all"), s.tableName(table), quoteNames([]string{s.Cluster}), quoteNames([]string{s.Database}), table))
+		if err != nil {
+			return err
 		}
 	}
 	return nil

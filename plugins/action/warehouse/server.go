@@ -37,6 +37,11 @@ type refused struct{ error }
 
 func newRefusal(format string, args ...any) error { return refused{fmt.Errorf(format, args...)} }
 
+func isRefused(err error) bool {
+	_, final := errors.AsType[refused](err)
+	return final
+}
+
 // serverError is a refusal of the server.
 type serverError struct {
 	host   string
@@ -54,6 +59,8 @@ func (e *serverError) adviceText() string {
 	for code, text := range map[string]string{
 		"Code: 164": "the user may only read: give it a profile that may write",
 		"Code: 192": "set user", "Code: 193": "set password_file", "Code: 516": "set user and password_file",
+		"Code: 139": "set the macros shard and replica in the server's configuration",
+		"Code: 225": "the server has no ZooKeeper: configure it, or leave out replicas",
 		"Code: 242": "the table is read-only: look at the server's disk and its ZooKeeper",
 		"Code: 243": "the disk is full: free some space",
 	} {
@@ -114,6 +121,9 @@ func (s *session) postStatement(ctx context.Context, statement, id string, data 
 			parameters.Set("insert_deduplication_token", id)
 		}
 		body = data
+	}
+	if s.replicated() { // a block that is in another replica is not written twice
+		parameters.Set("insert_deduplicate", "1")
 	}
 	if s.modern { // an insert ends when it is in the table, each month of it at once
 		parameters.Set("async_insert", "0")
@@ -247,20 +257,13 @@ func (s *session) insertRows(ctx context.Context, table, id string, columns []co
 // has ended, of which no one knows yet whether their rows will be there. It is an error when
 // they take longer than a request may.
 func (s *session) awaitQuiet(ctx context.Context, begin string) error {
-	for end := time.Now().Add(s.Timeout); ; {
+	return s.awaitState(ctx, func() (string, error) {
 		rows, err := s.queryRows(ctx, "SELECT query_id, elapsed FROM system.processes WHERE startsWith(query_id, "+quoteText(begin)+")")
-		switch {
-		case err != nil || len(rows) == 0:
-			return err
-		case time.Now().After(end):
-			return fmt.Errorf("ClickHouse on %s: the insert %s of an earlier attempt has been running for %s s: its end comes first", s.url.Host, rows[0][0], rows[0][1])
+		if err != nil || len(rows) == 0 {
+			return "", err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(quietLook):
-		}
-	}
+		return fmt.Sprintf("the insert %s of an earlier attempt has been running for %s s: its end comes first", rows[0][0], rows[0][1]), nil
+	})
 }
 
 // quietLook is how often the server is asked for inserts of an earlier attempt.

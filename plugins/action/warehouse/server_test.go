@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -326,14 +325,9 @@ func TestReadBatch_WithdrawnRecord_IsTakenBackAsStored(t *testing.T) {
 		t.Errorf("%+v, want %q", got, want)
 	}
 	f.session = fakeServer(t, "", string(stored[:len(stored)-3]))
-	if _, err := f.readBatch(t.Context(), position{cursor: "c0", until: 9, page: 1, pages: 1}); err == nil || errorIsRefused(err) {
+	if _, err := f.readBatch(t.Context(), position{cursor: "c0", until: 9, page: 1, pages: 1}); err == nil || isRefused(err) {
 		t.Errorf("an answer that is not whole: %v, want another attempt", err)
 	}
-}
-
-func errorIsRefused(err error) bool {
-	_, final := errors.AsType[refused](err)
-	return final
 }
 
 // A node that is behind, or was put back from a copy, must not be asked without a pause.
