@@ -91,17 +91,24 @@ func (s *jobSearch) yieldBehind(prefix string) error {
 	if endsInTask(prefix) {
 		return nil
 	}
-	stem := prefix + s.job
+	stem, passed := prefix+s.job, 0
 	id, err := s.seek(stem)
 	for err == nil && strings.HasPrefix(id, stem) {
 		if above := aboveWord(id[len(stem):]); above != "" {
 			id, err = s.seek(stem + above)
 			continue
 		}
-		if !isInsideHex(prefix, id[len(stem):]) {
-			if err := s.yield(id); err != nil {
-				return err
+		if rest := id[len(stem):]; isInsideWord(prefix, rest) {
+			next := id + "\x00"
+			if above := aboveWord(rest[1:]); above != "" && (!isDigit(rest[1]) || passed == mostPassed) {
+				next = stem + "-" + above
 			}
+			passed++
+			id, err = s.seek(next)
+			continue
+		}
+		if err := s.yield(id); err != nil {
+			return err
 		}
 		if id = ""; s.it.Next() {
 			id = keyText(s.it.Key())
@@ -119,10 +126,15 @@ func endsInTask(prefix string) bool {
 	return n > 1 && (prefix[n-1] == '_' || prefix[n-1] == '.') && isDigit(prefix[n-2])
 }
 
-// isInsideHex reports whether the job between a prefix and a suffix is digits of a UUID.
-func isInsideHex(prefix, suffix string) bool {
+// mostPassed bounds the numbers that are looked at behind the name of a source.
+const mostPassed = 100
+
+// isInsideWord reports whether the job between a prefix and a suffix is a part of a word: digits of
+// a UUID, or of the name of a source. A later run has the time of its start behind it, in seconds.
+func isInsideWord(prefix, suffix string) bool {
 	n := len(prefix)
-	return n > 0 && isWordByte(prefix[n-1]) && len(suffix) > 1 && suffix[0] == '-' && strings.ContainsFunc(suffix[1:], func(c rune) bool { return c < '0' || c > '9' })
+	return n > 0 && isWordByte(prefix[n-1]) && len(suffix) > 1 && suffix[0] == '-' &&
+		(len(suffix) < len("-100000000") || strings.ContainsFunc(suffix[1:], func(c rune) bool { return c < '0' || c > '9' }))
 }
 
 // aboveWord is what is above all texts that begin with the kind of s: digits, large or small

@@ -51,7 +51,7 @@ func TestJobIDs_BehindPrefixesOfAnyKind_AreFound(t *testing.T) {
 		"nemo-4711":                            "nemo-4711 nemo-4711_1 nemo-4711_12",
 		"4711_1":                               "nemo-4711_1",
 		"0f8fad5b-d9cb-469f-a165-70867728950e": "0f8fad5b-d9cb-469f-a165-70867728950e k8s-0f8fad5b-d9cb-469f-a165-70867728950e",
-		"12":                                   "", // a task of an array is no job
+		"12":                                   "", // a task of an array is not a job
 		"471":                                  "",
 		"":                                     "",
 	} {
@@ -59,6 +59,21 @@ func TestJobIDs_BehindPrefixesOfAnyKind_AreFound(t *testing.T) {
 		if slices.Sort(list); strings.Join(list, " ") != want {
 			t.Errorf("%s:\n got %s\nwant %s", job, strings.Join(list, " "), want)
 		}
+	}
+}
+
+func TestJobIDs_NumberInTheLabelOfASource_IsNotTheJobOfThatNumber(t *testing.T) {
+	b := newBox(t)
+	var writes []record.Write
+	for i := range 300 {
+		writes = append(writes, put(sample(fmt.Sprintf("grid2-slurm-%d", 1000+i), i), int64(i+1)), put(sample(fmt.Sprintf("grid3-%d", 1000+i), i), int64(i+1)))
+	}
+	b.ingest("head1", t0, append(writes, put(sample("grid2-slurm-2", 1), 1), put(sample("grid3-3", 1), 1))...)
+	if list, _ := jobIDs(t, b, "2"); !slices.Equal(list, []string{"grid2-slurm-2"}) {
+		t.Errorf("job 2: %v", list)
+	}
+	if list, _ := jobIDs(t, b, "3"); !slices.Equal(list, []string{"grid3-3"}) {
+		t.Errorf("job 3: %v", list)
 	}
 }
 
