@@ -66,16 +66,11 @@ func (s *snapshots) Restore(ctx context.Context, from io.Reader, foreign bool) (
 	if !s.replica.node.IsLeader() {
 		return nil, s.notLeaderError()
 	}
-	own := ""
-	var was enrol.Access
+	own, before := "", &accessInstaller{replica: s.replica}
 	if !foreign {
 		own, _ = s.replica.store.Cluster()
-		var err error
-		if was, err = store.With(s.replica.store, func(v *store.View) (enrol.Access, error) { return enrol.ReadAccess(v) }); err != nil {
-			return nil, err
-		}
 	}
-	restored, err := s.shop.Restore(ctx, from, own, s.replica.node)
+	restored, err := s.shop.Restore(ctx, from, own, before)
 	var done *api.Restore
 	if restored != nil {
 		done = &api.Restore{Restored: *restored}
@@ -84,7 +79,7 @@ func (s *snapshots) Restore(ctx context.Context, from io.Reader, foreign bool) (
 	case err == nil && foreign:
 		done.Unverified, err = s.restoredAgents()
 	case err == nil:
-		done.Removed, err = s.restoreAccess(ctx, was)
+		done.Removed, err = s.restoreAccess(ctx, before.was)
 	}
 	if done != nil {
 		select {
@@ -92,10 +87,26 @@ func (s *snapshots) Restore(ctx context.Context, from io.Reader, foreign bool) (
 		default:
 		}
 	}
-	if errors.Is(err, cluster.ErrNotLeader) {
+	if errors.Is(err, cluster.ErrNotLeader) && !errors.Is(err, api.ErrAccess) { // after which it is restored
 		return nil, s.notLeaderError()
 	}
 	return done, err
+}
+
+// accessInstaller installs a snapshot that has arrived and is sound, and keeps what was valid until
+// then.
+type accessInstaller struct {
+	replica *replica
+	was     enrol.Access
+}
+
+// Install implements [archive.Installer].
+func (a *accessInstaller) Install(ctx context.Context, dir string) (err error) {
+	a.was, err = store.With(a.replica.store, func(v *store.View) (enrol.Access, error) { return enrol.ReadAccess(v) })
+	if err != nil {
+		return err
+	}
+	return a.replica.node.Install(ctx, dir)
 }
 
 // restoreAccess has the restored cluster take what was valid before, whether or not the request
