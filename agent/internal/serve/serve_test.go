@@ -188,6 +188,7 @@ func TestOnlyAggregatorsMayPullAndARefusalIsLoggedOnce(t *testing.T) {
 			t.Fatal("a client could pull")
 		}
 	}
+	r.untilLogged(t, "refused a connection")
 	if n := strings.Count(r.log.String(), "refused a connection"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, r.log)
 	}
@@ -211,10 +212,24 @@ func TestTheCertificateOfAForeignCAIsNamedAndHidesNoOtherPeerOfTheSameAddress(t 
 			t.Fatal("a client could pull")
 		}
 	}
+	names := []string{foreignURI(identity.Aggregator), foreignURI(identity.Client), "is for client/client1"}
+	for _, name := range names {
+		r.untilLogged(t, name)
+	}
 	log := r.log.String()
-	for _, name := range []string{foreignURI(identity.Aggregator), foreignURI(identity.Client), "is for client/client1"} {
+	for _, name := range names {
 		if n := strings.Count(log, name); n != 1 {
 			t.Errorf("%s is logged %d times:\n%s", name, n, log)
+		}
+	}
+}
+
+// untilLogged waits for a text in the log: who is refused may know it before the agent has written it.
+func (r *rig) untilLogged(t *testing.T, text string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !strings.Contains(r.log.String(), text); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the log does not have %q:\n%s", text, r.log)
 		}
 	}
 }
