@@ -65,8 +65,8 @@ func (p *Pages) offerPairs(valuesOf func(key string) []string) (list []string) {
 	return list
 }
 
-// offerConditions are conditions with the values of the usual keys, and the begin of those with
-// the others.
+// offerConditions are conditions with the values of the usual keys, and the start of conditions
+// with the others.
 func (p *Pages) offerConditions(ctx context.Context, keys []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, offerWait)
 	defer cancel()
@@ -125,13 +125,13 @@ type offered struct {
 
 // offerFilters are what the fields of the page of records offer: values of the usual keys, keys,
 // components, and values of the key that is typed.
-func (p *Pages) offerFilters(ctx context.Context, v *access.View, key string) (list []offered, err error) {
-	known, err := v.Names(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
+func (p *Pages) offerFilters(ctx context.Context, v *access.View, key string) (list []offered) {
 	ctx, cancel := context.WithTimeout(ctx, offerWait)
 	defer cancel()
+	known, err := v.Names(ctx, nil)
+	if err != nil {
+		return nil // a page without suggestions
+	}
 	add := func(field string, values []string) {
 		if len(values) > 0 {
 			list = append(list, offered{"words-" + field, values})
@@ -154,7 +154,7 @@ func (p *Pages) offerFilters(ctx context.Context, v *access.View, key string) (l
 	if key != "" {
 		add("value", p.valuesOf(ctx, key))
 	}
-	return list, nil
+	return list
 }
 
 // valuesOf are the values of a key, those of the most records first; none where the key is

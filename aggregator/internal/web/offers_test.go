@@ -61,7 +61,7 @@ func TestUsage_ConditionOfTheForm_BecomesOneOfTheAddress(t *testing.T) {
 			t.Errorf("%s: %d %s", query, code, header.Get("Location"))
 		}
 	}
-	if code, body, _ := s.get("/ui/usage?where=bob"); code != http.StatusBadRequest || !strings.Contains(body, "write KEY=VALUE, for example user_id=NAME") {
+	if code, body, _ := s.get("/ui/usage?where=bob"); code != http.StatusBadRequest || !strings.Contains(body, "use KEY=VALUE, for example user_id=NAME") {
 		t.Errorf("%d %s", code, body)
 	}
 }

@@ -36,8 +36,8 @@ type recordPage struct {
 	Versions []version
 	Whole    bool // these are all versions
 	Job      jobPart
-	Why      string   // the address of what is known of a job without a record
-	OfJob    []string // ids of records of the job that has the id
+	Why      string     // the address of what is known of a job without a record
+	OfJob    jobRecords // of the job that has the id
 }
 
 func (p *recordPage) pageTitle() string { return "Record " + p.RecordID }
@@ -105,14 +105,20 @@ func jobAddress(id string) string {
 // jobsListed is how many records of a job are listed where none has its id.
 const jobsListed = 20
 
+// jobRecords are ids of records of a job; More says that there are others.
+type jobRecords struct {
+	IDs  []string
+	More bool
+}
+
 // recordsOfJob are ids of records of a job, which its id is a part of; none where they are not known.
-func (p *Pages) recordsOfJob(ctx context.Context, id string) []string {
+func (p *Pages) recordsOfJob(ctx context.Context, id string) (j jobRecords) {
 	job, err := p.V1.JobRecords(ctx, &v1.JobRecordsQuery{ID: id})
 	if err != nil {
-		return nil
+		return j
 	}
 	list := slices.DeleteFunc(job.Records, func(other string) bool { return other == id })
-	return list[:min(len(list), jobsListed)]
+	return jobRecords{list[:min(len(list), jobsListed)], job.More || len(list) > jobsListed}
 }
 
 // notFound returns the error that says why no record of an id is shown, as far as is known.

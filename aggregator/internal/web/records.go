@@ -75,15 +75,15 @@ type recordsPage struct {
 	Filter filter
 	Table  shownTable
 	Total  uint64
-	Hints  []string // why nothing is found
-	Why    string   // the address of what is known of the job whose id was looked for
-	OfJob  []string // ids of records of that job
-	CSV    string   // the address of all that is found; "" when /v1 has no such query
-	More   string   // the address of the next page
-	Paged  bool     // this is not the first page
-	First  string   // the address of the first page
-	Find   string   // what was typed and is no filter yet
-	Chips  []crumb  // the filters, each with the address without it
+	Hints  []string   // why nothing is found
+	Why    string     // the address of what is known of the job whose id was looked for
+	OfJob  jobRecords // of that job
+	CSV    string     // the address of all that is found; "" when /v1 has no such query
+	More   string     // the address of the next page
+	Paged  bool       // this is not the first page
+	First  string     // the address of the first page
+	Find   string     // what was typed and is no filter yet
+	Chips  []crumb    // the filters, each with the address without it
 	Sorts  []choice
 	Offers []offered // values of the fields
 	Views  []savedView
@@ -120,9 +120,7 @@ func (p *Pages) recordsContent(r *http.Request, v *access.View) (any, error) {
 	for name, field := range page.Filter.fieldPointers() {
 		*field = form.Get(name)
 	}
-	if page.Offers, err = p.offerFilters(r.Context(), v, page.Filter.Key); err != nil {
-		return page, err
-	}
+	page.Offers = p.offerFilters(r.Context(), v, page.Filter.Key)
 	if err := page.Filter.addSearch(form.Get("find")); err != nil {
 		page.Find = form.Get("find")
 		return page, err

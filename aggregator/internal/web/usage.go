@@ -68,7 +68,16 @@ func (p *Pages) usageContent(r *http.Request, v *access.View) (any, error) {
 	page.Ask.By = ask.groupingKey(keys)
 	page.Form = page.makeForm(keys, nil)
 	offers := make(chan []string, 1)
-	go func() { offers <- p.offerConditions(r.Context(), keys) }() // beside the figures, which take as long
+	go func() { // beside the figures, which take as long
+		var list []string
+		defer func() {
+			if cause := recover(); cause != nil { // as in a request, nothing else suffers
+				p.Log.Error("suggestions met a defect", "panic", cause)
+			}
+			offers <- list
+		}()
+		list = p.offerConditions(r.Context(), keys)
+	}()
 	err = p.fillUsage(r.Context(), page, keys)
 	page.Offers = offered{"words-where", <-offers}
 	page.Views, page.Keep = p.savedViews(r), p.keepView(r.Context(), &page.Ask, page.Sheet)

@@ -82,7 +82,7 @@ func readUsage(q url.Values, own report.Keys) (usageAsk, error) {
 		a.Kind = stepped
 	}
 	if where := q.Get("where"); where != "" {
-		return a, badRequest("%q is no filter; write KEY=VALUE, for example %s=NAME.", where, own.User)
+		return a, badRequest("invalid filter %q: use KEY=VALUE, for example %s=NAME.", where, own.User)
 	}
 	if a.Kind != stepped && a.Kind != bars {
 		a.Kind = stepped
@@ -211,6 +211,7 @@ func tidyUsage(q url.Values, own report.Keys) (url.Values, bool) {
 		for name, field := range fieldsOf(own) {
 			if key == field {
 				key = name
+				break
 			}
 		}
 		q.Set("where["+key+"]", value)

@@ -82,12 +82,8 @@ func (w *ways) cellAddress(t *report.Table, n int, row []report.Cell, k int) str
 		return w.monthAddress(c.Name, n)
 	case head.Name == "budget":
 		return w.budgetAddress(row[0].String(), c.Name)
-	case c.Kind != report.Text && grouped && columnMeasure(c.Name) != "":
-		period := 0
-		if c.Name == "before" {
-			period = 1
-		}
-		return w.sumAddress(period, columnMeasure(c.Name), w.groupOf(head.Name, row[0]))
+	case c.Kind != report.Text && grouped && columnMeasure(t, c) != "":
+		return w.sumAddress(columnPeriod(c), columnMeasure(t, c), w.groupOf(head.Name, row[0]))
 	case c.Kind == report.Text && k == 0 && grouped:
 		return w.sumAddress(0, "", w.groupOf(head.Name, row[0]))
 	case k == 0 && (t.Name == "course" || t.Name == "queue"):
@@ -98,11 +94,19 @@ func (w *ways) cellAddress(t *report.Table, n int, row []report.Cell, k int) str
 
 // totalAddress is where a cell of the last row leads, which has the sums of a table by a key.
 func (w *ways) totalAddress(t *report.Table, k int) string {
-	measure := columnMeasure(t.Columns[k].Name)
+	measure := columnMeasure(t, &t.Columns[k])
 	if measure == "" || !w.isKey(t.Columns[0].Name) || !t.Totals[k].Known() {
 		return ""
 	}
-	return w.sumAddress(0, measure)
+	return w.sumAddress(columnPeriod(&t.Columns[k]), measure)
+}
+
+// columnPeriod is the period of the report of which the figures of a column are.
+func columnPeriod(c *report.Column) int {
+	if c.Name == "before" {
+		return 1
+	}
+	return max(c.Period-1, 0)
 }
 
 // isKey reports whether the column of this name has values by which usage can be asked.
@@ -121,8 +125,14 @@ func (w *ways) groupOf(key string, name report.Cell) condition {
 
 // columnMeasure is the measure of /v1/usage of which the figures of a column are; "" where it is
 // not known.
-func columnMeasure(name string) string {
-	switch name {
+func columnMeasure(t *report.Table, c *report.Column) string {
+	switch {
+	case c.Kind == report.Money, t.Name == "people" && (c.Name == "before" || c.Name == "change"): // of what the people are in order
+		return ""
+	case c.Kind == report.Number && !slices.Contains([]string{"", "core-hours", "minutes", "jobs"}, c.Unit):
+		return ""
+	}
+	switch c.Name {
 	case "jobs":
 		return "jobs"
 	case "used", "share", "change", "core_hours", "less", "before", "lost":
@@ -145,7 +155,7 @@ func (w *ways) monthAddress(column string, month int) string {
 	return w.intervalAddress(fmt.Sprintf("%s-%02d", year, month+1), map[string]string{"Cores": "Cores", "Cost": "cost", "Energy": "energy"}[what])
 }
 
-// intervalAddress is the sum of an interval by its label, such as 2026-03-01; "" where it is none.
+// intervalAddress is the sum of an interval by its label, such as 2026-03-01; "" where the label is not an interval.
 func (w *ways) intervalAddress(label, measure string) string {
 	word, _, _ := strings.Cut(label, " ") // and perhaps that it is partial
 	if _, err := calendar.ParseWindow(word, record.FromStd(w.doc.Made.Time), w.zone); err != nil || measure == "" {

@@ -21,7 +21,7 @@ func deadEnds() map[string]string {
 		"/ui/record?id=nemo-2 history":    "numbers of changes",
 		"/ sources-title":                 "what agents report of themselves, which the page Agents has, to which the figures above the table lead",
 		"/ui/agents agents-table":         "what agents report of themselves now",
-		"/ui/agents ingest-table":         "counts of what became of all that was received, which is no sum of records that can be listed",
+		"/ui/agents ingest-table":         "counts of what became of all that was received, not a sum of records that can be listed",
 		"/ui/agents stretches-table":      "days of the same state: each day is below",
 		"/ui/agents days-table":           "counts of the scheduler beside those of the store, with the command that collects what is missing",
 	}

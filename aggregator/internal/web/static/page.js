@@ -3,6 +3,7 @@
 for (const form of document.querySelectorAll("form[data-apply]")) {
   form.addEventListener("change", (e) => {
     if (e.target.name === "window" && e.target.value === "") return; // the times come next
+    if (e.target.name === "where" && e.target.value.endsWith("=")) return; // the value comes next
     if (e.target.matches("select, input[list], input[type=date]") && form.reportValidity()) form.requestSubmit();
   });
 }
