@@ -400,6 +400,14 @@ func (v *View) Held(yield func(*record.Entry) error) error {
 	return v.view.Held(yield)
 }
 
+// HeldAfter is Held for the entries with a greater id.
+func (v *View) HeldAfter(id string, yield func(*record.Entry) error) error {
+	if err := v.requireWhole(); err != nil {
+		return err
+	}
+	return v.view.HeldAfter(id, yield)
+}
+
 // Holdings returns what each origin says of the run of a row that is shown. The error is as that
 // of WaitingStops.
 func (v *View) Holdings(row *columns.Row) ([]record.Holding, error) {

@@ -26,8 +26,11 @@ func (s *Server) v1Holdings(w http.ResponseWriter, r *http.Request, view *access
 	}
 	key := cmp.Or(values.Get("key"), directory.Settings().UserKey)
 	list, more, err := listEntries(func(yield func(*record.Entry) error) error {
-		return view.Held(func(e *record.Entry) error {
-			if e.ID <= after || !namesUnshown(e, key, name) {
+		return view.HeldAfter(after, func(e *record.Entry) error {
+			if err := r.Context().Err(); err != nil {
+				return err
+			}
+			if !namesUnshown(e, key, name) {
 				return nil
 			}
 			return yield(e)

@@ -33,7 +33,7 @@ that name the person. Totals stay as they are: usage, times and group are kept.
 Records that run, and records that are archived, are refused, and then nothing is changed.
 The audit log has the replacement, too, where the name stands as a word.
 
-Origins may name different users of a run, such as the scheduler and an import. Where one that
+Origins may name different users of a run, such as the scheduler and an import. Where an origin that
 is not shown names the person, the record is replaced, too: by one of the user that is shown.
 
 In the key that names users the name becomes the replacement. In the values of other keys, such

@@ -290,6 +290,17 @@ func (v *View) Facts(kind FactKind) (list []Fact, err error) {
 // by id.
 func (v *View) Held(yield func(*record.Entry) error) error { return v.eachMarked(tableHeld, yield) }
 
+// HeldAfter is Held for the entries with a greater id.
+func (v *View) HeldAfter(id string, yield func(*record.Entry) error) error {
+	return scanRange(v.snap, append(textKey(tableHeld, id), 0), []byte{tableHeld + 1}, func(key, _ []byte) error {
+		e, err := v.Entry(keyText(key))
+		if err != nil {
+			return err
+		}
+		return yield(&e)
+	})
+}
+
 // Conflicts calls yield with the entries whose origins are in conflict, by id.
 func (v *View) Conflicts(yield func(*record.Entry) error) error {
 	return v.eachMarked(tableConflict, yield)
