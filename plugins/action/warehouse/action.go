@@ -50,7 +50,7 @@ const (
 type step struct {
 	Version int    `json:"version"`
 	Do      string `json:"do"`
-	Change  uint64 `json:"change"` // up to which, at least
+	Change  uint64 `json:"change"` // of the plan: a run that comes later goes further
 }
 
 const stepVersion = 1
@@ -181,7 +181,10 @@ func (a *action) executeStep(ctx context.Context, t sdk.Attempt, w *sdk.World) (
 			change, err = f.writeRunning(ctx)
 		}
 		if err == nil {
-			err = f.followChanges(ctx, max(s.Change, change), true, stop)
+			err = f.followChanges(ctx, change, stop)
+		}
+		if err == nil {
+			err = f.removeBatches(ctx)
 		}
 		return f.describeRun(), err
 	case doCheck:
@@ -193,5 +196,5 @@ func (a *action) executeStep(ctx context.Context, t sdk.Attempt, w *sdk.World) (
 
 // describeRun says what was written.
 func (f *follower) describeRun() string {
-	return strings.Join(append(f.notes, fmt.Sprintf("%d rows written up to change %d; %d records go on", f.written, f.at.last, f.open)), "; ")
+	return strings.Join(append(f.notes, fmt.Sprintf("rows written: %d, up to change %d; records that go on: %d", f.written, f.at.last, f.open)), "; ")
 }

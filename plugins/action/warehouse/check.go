@@ -21,7 +21,7 @@ func (f *follower) checkTables(ctx context.Context, stop time.Time) (string, err
 	}
 	change, err := f.writeRunning(ctx) // compares, too
 	if err == nil {
-		err = f.followChanges(ctx, digest.Last, true, stop)
+		err = f.followChanges(ctx, digest.Last, stop)
 	}
 	if err != nil {
 		return "", err
@@ -55,7 +55,10 @@ func (f *follower) checkTables(ctx context.Context, stop time.Time) (string, err
 	said := fmt.Sprintf("the sums of %d sites and months agree at change %d, those of %d records that go on at change %d", len(want), digest.Last, f.open, change)
 	notes, err := f.checkReplicas(ctx)
 	if err == nil {
-		err = f.followChanges(ctx, change, true, stop)
+		err = f.followChanges(ctx, change, stop)
+	}
+	if err == nil {
+		err = f.removeBatches(ctx)
 	}
 	return strings.Join(append([]string{said}, notes...), "; "), err
 }

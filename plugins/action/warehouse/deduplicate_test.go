@@ -12,7 +12,7 @@ import (
 func TestEnsureDeduplication_ByRelease_IsAskedForOnce(t *testing.T) {
 	for version, want := range map[string]bool{"18.16.1": false, "21.8.1.1": false, "22.1.3.7": false, "22.2.2.1": true, "26.9.2.1": true} {
 		full := map[string]string{"ledger": "MergeTree PARTITION BY (cluster, month)", "daily": "SummingMergeTree SETTINGS non_replicated_deduplication_window = 10000"}
-		altered, tokens := "", ""
+		altered, tokens, on := "", "", ""
 		s := sessionWith(t, answering(t, func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			statement := string(body)
@@ -27,6 +27,7 @@ func TestEnsureDeduplication_ByRelease_IsAskedForOnce(t *testing.T) {
 				altered += statement + ";"
 			}
 			tokens += r.URL.Query().Get("insert_deduplication_token")
+			on = r.URL.Query().Get("insert_deduplicate") // of the last one
 		}))
 		if err := s.checkVersion(t.Context()); err != nil {
 			t.Fatal(err)
@@ -37,12 +38,12 @@ func TestEnsureDeduplication_ByRelease_IsAskedForOnce(t *testing.T) {
 		if err := s.insertRows(t.Context(), "t", "bursar-C-7", nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		wantAltered, wantTokens := "", ""
+		wantAltered, wantTokens, wantOn := "", "", ""
 		if want {
-			wantAltered, wantTokens = "ALTER TABLE `bursar`.`ledger` MODIFY SETTING non_replicated_deduplication_window = 10000;", "bursar-C-7"
+			wantAltered, wantTokens, wantOn = "ALTER TABLE `bursar`.`ledger` MODIFY SETTING non_replicated_deduplication_window = 10000;", "bursar-C-7", "1"
 		}
-		if altered != wantAltered || tokens != wantTokens {
-			t.Errorf("%s: %q and the token %q", version, altered, tokens)
+		if altered != wantAltered || tokens != wantTokens || on != wantOn {
+			t.Errorf("%s: %q and the token %q, insert_deduplicate %q", version, altered, tokens, on)
 		}
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // follower brings the tables to a state of the cluster.
@@ -22,14 +20,17 @@ type follower struct {
 	written int64  // rows of the ledger
 	open    uint64 // records that go on
 	notes   []string
+
+	batches []uint64 // of records that go on, in the tables
+	former  uint64   // the batch shown before
 }
 
 // errLater says that time is up and the rest is for the next attempt.
 var errLater = errors.New("the rest follows")
 
-// followChanges writes what there is up to the change target; exactly, so that the tables are at
-// that change and no later one. After stop no further batch begins, and the error is errLater.
-func (f *follower) followChanges(ctx context.Context, target uint64, exactly bool, stop time.Time) error {
+// followChanges writes what there is up to the change target, and no further. After stop no
+// further batch begins, and the error is errLater.
+func (f *follower) followChanges(ctx context.Context, target uint64, stop time.Time) error {
 	if err := f.beginTurn(ctx); err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (f *follower) followChanges(ctx context.Context, target uint64, exactly boo
 				return errLater
 			}
 			before := f.at.cursor
-			err = f.writeNext(ctx, target, exactly)
+			err = f.writeNext(ctx, target)
 			if err == nil && f.at.cursor == before {
 				err = fmt.Errorf("/v1/changes ends at change %d, and %d was asked for: this node's state is an earlier one", f.at.last, target)
 			}
@@ -91,18 +92,8 @@ func (f *follower) beginTurn(ctx context.Context) error {
 }
 
 // writeNext begins the batch behind the position, and writes it.
-func (f *follower) writeNext(ctx context.Context, target uint64, exactly bool) error {
-	until := target
-	if !exactly {
-		status, err := f.data.API().Status(ctx, &v1.Reading{})
-		if err != nil {
-			return err
-		}
-		if status.LastChange != nil {
-			until = max(target, *status.LastChange)
-		}
-	}
-	ask := position{cursor: f.at.cursor, last: f.at.last, generation: f.at.generation, until: until, pages: (f.Batch + maxPage - 1) / maxPage}
+func (f *follower) writeNext(ctx context.Context, target uint64) error {
+	ask := position{cursor: f.at.cursor, last: f.at.last, generation: f.at.generation, until: target, pages: (f.Batch + maxPage - 1) / maxPage}
 	ask.page = f.Batch / ask.pages
 	b, err := f.readBatch(ctx, ask)
 	if err != nil {
@@ -148,43 +139,70 @@ func (f *follower) writeBatch(ctx context.Context, b *batch) error {
 // monthsAtOnce is how many partitions one insert has.
 const monthsAtOnce = 50
 
-// insertMissing inserts the rows of the months that count does not have. A month of an insert
-// is there as a whole or not at all, so any other number is a fault that a person looks at.
+// insertTries is how often rows are inserted that are not there afterwards.
+const insertTries = 3
+
+// insertMissing inserts the rows of the months that count does not have, and returns when it has
+// them. A server that was killed may remember the id of an insert without its rows, and leaves out
+// the next one of this id; so each further try has an id of its own.
 func (f *follower) insertMissing(ctx context.Context, batch uint64, months map[uint32]*rows, count, table string, columns []column) error {
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(months)), monthsAtOnce) {
-		names := make([]string, len(part))
-		for i, m := range part {
-			names[i] = strconv.FormatUint(uint64(m), 10)
-		}
-		there, err := f.queryRows(ctx, fmt.Sprintf(count, strings.Join(names, ", ")))
-		if err != nil {
-			return err
-		}
-		has := map[string]string{}
-		for _, row := range there {
-			has[row[0]] = row[1]
-		}
-		var missing []byte
-		for i, m := range part {
-			switch want := strconv.FormatInt(months[m].count, 10); has[names[i]] {
-			case want:
-			case "", "0":
-				missing = append(missing, months[m].bytes...)
-			default:
-				return newRefusal("%s has %s rows of a batch in month %s, and the batch has %s: another writer wrote it, too, or rows were removed; run the action with replace=all", f.tableName(table), has[names[i]], names[i], want)
+		for try := 0; ; try++ {
+			missing, err := f.missingRows(ctx, months, part, count, table)
+			if err == nil && len(missing) > 0 && try > 0 { // another replica may have taken them
+				if err = f.awaitReplica(ctx); err == nil {
+					missing, err = f.missingRows(ctx, months, part, count, table)
+				}
 			}
-		}
-		if len(missing) == 0 {
-			continue
-		}
-		if err := f.confirmTurn(ctx); err != nil {
-			return err
-		}
-		if err := f.insertRows(ctx, table, fmt.Sprint(f.queryID(), f.at.number, "-", batch, "-", table, "-", names[0]), columns, missing); err != nil {
-			return err
+			if err != nil {
+				return err
+			}
+			if len(missing) == 0 {
+				break
+			}
+			if try == insertTries {
+				return newRefusal("%s answers that it has the rows of batch %d from month %d on, and does not have them; run the action with replace=all", f.tableName(table), batch, part[0])
+			}
+			if err := f.confirmTurn(ctx); err != nil {
+				return err
+			}
+			id := fmt.Sprint(f.queryID(), f.at.number, "-", batch, "-", table, "-", part[0])
+			if try > 0 { // the first id is that of earlier attempts, which may begin late
+				id += fmt.Sprint("-", try)
+			}
+			if err := f.insertRows(ctx, table, id, columns, missing); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// missingRows returns the rows of a part of the months that count does not have. A month of an
+// insert is there as a whole or not at all, so any other number is a fault that a person looks at.
+func (f *follower) missingRows(ctx context.Context, months map[uint32]*rows, part []uint32, count, table string) (missing []byte, err error) {
+	names := make([]string, len(part))
+	for i, m := range part {
+		names[i] = strconv.FormatUint(uint64(m), 10)
+	}
+	there, err := f.queryRows(ctx, fmt.Sprintf(count, strings.Join(names, ", ")))
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]string{}
+	for _, row := range there {
+		has[row[0]] = row[1]
+	}
+	for i, m := range part {
+		switch want := strconv.FormatInt(months[m].count, 10); has[names[i]] {
+		case want:
+		case "", "0":
+			missing = append(missing, months[m].bytes...)
+		default:
+			return nil, newRefusal("%s has %s rows of a batch in month %s, and the batch has %s: another writer wrote it, too, or rows were removed; run the action with replace=all", f.tableName(table), has[names[i]], names[i], want)
+		}
+	}
+	return missing, nil
 }
 
 // queryID is what the ids of all inserts of the cluster begin with.

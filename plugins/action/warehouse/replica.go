@@ -56,11 +56,11 @@ func (r *replicaState) lack() string {
 	case r.readOnly || r.expired:
 		return fmt.Sprintf("the table %s is read-only: its server has lost ZooKeeper", r.table)
 	case r.doubtful > 0: // of an insert during which ZooKeeper was lost
-		return fmt.Sprintf("the table %s has %d parts that are compared with ZooKeeper", r.table, r.doubtful)
+		return fmt.Sprintf("parts of the table %s that are compared with ZooKeeper: %d", r.table, r.doubtful)
 	case r.taken <= r.logged && r.logged > 0:
-		return fmt.Sprintf("the table %s is %d entries behind the other replicas", r.table, r.logged-r.taken+1)
+		return fmt.Sprintf("entries that the table %s is behind the other replicas: %d", r.table, r.logged-r.taken+1)
 	case r.waiting > 0:
-		return fmt.Sprintf("the table %s has %d entries of the other replicas still to apply", r.table, r.waiting)
+		return fmt.Sprintf("entries of the other replicas that the table %s has still to apply: %d", r.table, r.waiting)
 	}
 	return ""
 }
@@ -112,7 +112,7 @@ func (s *session) openReplica(u *url.URL) (*session, error) {
 }
 
 // ensureReplicas creates the tables on the other servers, unless all are there. A server that does
-// not answer is no reason not to write: the notes name it.
+// not answer does not stop writing: the notes name it.
 func (s *session) ensureReplicas(ctx context.Context) (notes []string, err error) {
 	lone, err := s.findLone(ctx)
 	if err != nil || lone == nil {
@@ -172,17 +172,14 @@ func (s *session) dropsPartitions(ctx context.Context, table string) (bool, erro
 }
 
 // removePartitions removes the rows of the cluster with values of a column, which is the other one
-// of the table's partitions. Before each partition it asks for leave.
+// of the table's partitions. Before each partition, and each order to delete, it asks for leave.
 func (f *follower) removePartitions(ctx context.Context, table, column string, values []string, leave func(context.Context) error) error {
 	drops, err := f.dropsPartitions(ctx, table)
 	if err != nil || len(values) == 0 {
 		return err
 	}
 	if !drops {
-		if err := leave(ctx); err != nil {
-			return err
-		}
-		return f.deleteRows(ctx, table, fmt.Sprintf("cluster = %s AND %s IN (%s)", quoteText(f.cluster), column, strings.Join(values, ", ")))
+		return f.deleteRows(ctx, table, leave, fmt.Sprintf("cluster = %s AND %s IN (%s)", quoteText(f.cluster), column, strings.Join(values, ", ")))
 	}
 	for _, value := range values {
 		if err := leave(ctx); err != nil {
@@ -196,8 +193,8 @@ func (f *follower) removePartitions(ctx context.Context, table, column string, v
 }
 
 // deleteRows removes rows by a mutation, which any replica may order, and waits until this server
-// is without them.
-func (s *session) deleteRows(ctx context.Context, table, where string) error {
+// is without them. Before each mutation it asks for leave.
+func (s *session) deleteRows(ctx context.Context, table string, leave func(context.Context) error, where string) error {
 	return s.awaitState(ctx, func() (string, error) {
 		left, err := s.queryOne(ctx, fmt.Sprintf("SELECT count() FROM %s WHERE %s", s.tableName(table), where))
 		if err != nil || left == "0" {
@@ -205,9 +202,12 @@ func (s *session) deleteRows(ctx context.Context, table, where string) error {
 		}
 		running, err := s.queryOne(ctx, fmt.Sprintf("SELECT count() FROM system.mutations WHERE database = %s AND table = %s AND is_done = 0", quoteText(s.Database), quoteText(table)))
 		if err == nil && running == "0" {
+			err = leave(ctx)
+		}
+		if err == nil && running == "0" {
 			err = s.executeStatement(ctx, fmt.Sprintf("ALTER TABLE %s DELETE WHERE %s", s.tableName(table), where))
 		}
-		return fmt.Sprintf("%s rows are still to be deleted from %s", left, s.tableName(table)), err
+		return fmt.Sprintf("rows of %s that are still to be deleted: %s", s.tableName(table), left), err
 	})
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -47,12 +49,12 @@ func (r *replicaServer) hasSent(begin string) (n int) {
 
 func TestReplicaState_WhatItLacks_IsNamed(t *testing.T) {
 	for want, r := range map[string]replicaState{
-		"":                     {table: "ledger", logged: 6, taken: 7},
-		"is read-only":         {table: "ledger", readOnly: true},
-		"has lost ZooKeeper":   {table: "ledger", expired: true, logged: 6, taken: 7},
-		"has 2 parts that":     {table: "ledger", doubtful: 2, logged: 6, taken: 7},
-		"is 3 entries behind":  {table: "ledger", logged: 6, taken: 4},
-		"has 5 entries of the": {table: "ledger", waiting: 5, logged: 6, taken: 7},
+		"":                             {table: "ledger", logged: 6, taken: 7},
+		"is read-only":                 {table: "ledger", readOnly: true},
+		"has lost ZooKeeper":           {table: "ledger", expired: true, logged: 6, taken: 7},
+		"compared with ZooKeeper: 2":   {table: "ledger", doubtful: 2, logged: 6, taken: 7},
+		"behind the other replicas: 3": {table: "ledger", logged: 6, taken: 4},
+		"still to apply: 5":            {table: "ledger", waiting: 5, logged: 6, taken: 7},
 	} {
 		if got := r.lack(); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%+v: %q, want %q", r, got, want)
@@ -81,7 +83,7 @@ func TestAwaitReplica_ReplicaThatIsBehind_IsWaitedFor(t *testing.T) {
 	}
 	s, _ = withReplica(t, func(string) string { return behind })
 	s.config.Timeout = time.Millisecond
-	if err := s.awaitReplica(t.Context()); err == nil || isRefused(err) || !strings.Contains(err.Error(), "the table ledger is 2 entries behind") {
+	if err := s.awaitReplica(t.Context()); err == nil || isRefused(err) || !strings.Contains(err.Error(), "the table ledger is behind the other replicas: 2") {
 		t.Errorf("%v, want another attempt", err)
 	}
 	s.config.Replicas = nil
@@ -150,6 +152,29 @@ func TestRemoveFrom_ReplicaThatDoesNotLead_Deletes(t *testing.T) {
 	s.modern = true
 	if err := f.removeFrom(t.Context(), ledgerTable); err != nil || r.hasSent("ALTER TABLE `bursar`.`ledger` DROP PARTITION ('C', 2026") != 2 || r.hasSent("SELECT is_leader") != 1 {
 		t.Errorf("a release in which all replicas lead: %v after %q", err, r.sent)
+	}
+}
+
+// Rows of a later attempt stay: an earlier one leaves before it orders to delete once more.
+func TestDeleteRows_AnotherAttemptInBetween_IsNotOrderedAgain(t *testing.T) {
+	s, r := withReplica(t, func(statement string) string {
+		switch {
+		case strings.Contains(statement, "system.mutations"):
+			return "0\n"
+		case strings.HasPrefix(statement, "SELECT count()"):
+			return "2\n"
+		}
+		return ""
+	})
+	gone := errors.New("another attempt writes")
+	err := s.deleteRows(t.Context(), ledgerTable, func(context.Context) error {
+		if r.hasSent("ALTER") > 0 {
+			return gone
+		}
+		return nil
+	}, "cluster = 'C'")
+	if !errors.Is(err, gone) || r.hasSent("ALTER") != 1 {
+		t.Errorf("%v after %q", err, r.sent)
 	}
 }
 

@@ -30,9 +30,9 @@ type snapshot struct {
 	sites          map[siteMonth]figures
 }
 
-// writeRunning writes the records that go on as a batch, says that it is whole, and removes
-// former ones. It returns the change of which it is: the ledger goes to that one and no
-// further, so that a run which has ended is not in both.
+// writeRunning writes the records that go on as a batch, and says that it is whole. It returns
+// the change of which it is: the ledger goes to that one and no further, so that a run which has
+// ended is not in both. Former batches are removed behind that.
 func (f *follower) writeRunning(ctx context.Context) (change uint64, err error) {
 	if err := f.awaitTables(ctx); err != nil {
 		return 0, err
@@ -67,14 +67,18 @@ func (f *follower) writeRunning(ctx context.Context) (change uint64, err error) 
 	if err := f.checkRunning(ctx, s); err != nil {
 		return 0, err
 	}
-	if now, err := f.readSnapshot(ctx); err != nil || now.batch != former.batch {
-		return 0, errors.Join(err, fmt.Errorf("another attempt wrote the open records meanwhile, and this is %d", f.fence))
+	now, err := f.readSnapshot(ctx)
+	if err == nil && now.batch != former.batch {
+		err = fmt.Errorf("another attempt wrote the open records meanwhile, and this is %d", f.fence)
+	}
+	if err != nil {
+		return 0, err
 	}
 	if err := f.writeSnapshot(ctx, s); err != nil {
 		return 0, err
 	}
-	f.open = s.records
-	return s.change, f.removeBatches(ctx, append(batches, s.batch), former.batch)
+	f.open, f.batches, f.former = s.records, append(batches, s.batch), former.batch
+	return s.change, nil
 }
 
 // readSnapshot returns the newest whole batch of the cluster; batch 0 when there is none.
@@ -231,11 +235,12 @@ func (f *follower) runningBatches(ctx context.Context) (list []uint64, err error
 // read a former one.
 const batchesLeft = 4
 
-// removeBatches removes all but the newest of a list and the one that was the newest before.
-func (f *follower) removeBatches(ctx context.Context, list []uint64, former uint64) error {
+// removeBatches removes the batches that writeRunning found, but the newest and the previous
+// newest. It comes behind followChanges.
+func (f *follower) removeBatches(ctx context.Context) error {
 	var old []string
-	for _, batch := range list[:max(0, len(list)-batchesLeft)] {
-		if batch != former {
+	for _, batch := range f.batches[:max(0, len(f.batches)-batchesLeft)] {
+		if batch != f.former {
 			old = append(old, strconv.FormatUint(batch, 10))
 		}
 	}

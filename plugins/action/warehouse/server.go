@@ -122,7 +122,7 @@ func (s *session) postStatement(ctx context.Context, statement, id string, data 
 		}
 		body = data
 	}
-	if s.replicated() { // a block that is in another replica is not written twice
+	if s.replicated() || s.deduplicates { // a profile may have it off
 		parameters.Set("insert_deduplicate", "1")
 	}
 	if s.modern { // an insert ends when it is in the table, each month of it at once

@@ -333,7 +333,7 @@ func TestReadBatch_WithdrawnRecord_IsTakenBackAsStored(t *testing.T) {
 // A node that is behind, or was put back from a copy, must not be asked without a pause.
 func TestFollow_FeedThatEndsBeforeTheTarget_IsAnError(t *testing.T) {
 	f := &follower{feed: feed{session: fakeServer(t, "4\t1\twritten\tE\tc0\t5\t\t0\t0\t0\t0", ""), cluster: "C", epoch: "E", data: ledgerOf(`{"last":5,"more":false,"next":"c0"}`)}, fence: 2}
-	if err := f.followChanges(t.Context(), 9, false, time.Now().Add(time.Hour)); err == nil || !strings.Contains(err.Error(), "ends at change 5, and 9 was asked for") {
+	if err := f.followChanges(t.Context(), 9, time.Now().Add(time.Hour)); err == nil || !strings.Contains(err.Error(), "ends at change 5, and 9 was asked for") {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// forgetfulServer has a batch of one record that was begun, and counts what it takes. It leaves
+// out inserts of ids that it remembers without their rows.
+type forgetfulServer struct {
+	*session
+
+	remembers func(id string) bool
+	rows      map[string]uint64 // by table
+	ids       []string          // of inserts
+	positions []string          // that were written
+}
+
+func newForgetfulServer(t *testing.T, remembers func(id string) bool) *forgetfulServer {
+	s := &forgetfulServer{remembers: remembers, rows: map[string]uint64{}}
+	s.session = sessionWith(t, answering(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		statement := string(body)
+		if q := r.URL.Query().Get("query"); q != "" {
+			id := r.URL.Query().Get("query_id")
+			s.ids = append(s.ids, id)
+			_, columns := binary.Uvarint(body)
+			if rows, _ := binary.Uvarint(body[columns:]); !s.remembers(id) {
+				s.rows[strings.Split(q, "`")[3]] += rows
+			}
+			return
+		}
+		switch {
+		case strings.HasPrefix(statement, "SELECT number, fence"):
+			position := "4\t1\tbegun\tE\tc0\t5\t\t6\t1\t1\t0"
+			if len(s.positions) > 0 {
+				position = s.positions[len(s.positions)-1]
+			}
+			fmt.Fprintf(w, "number\tfence\tstate\tepoch\tcursor\tlast\treason\tuntil\tpage\tpages\tbatch\n%s\n", position)
+		case strings.HasPrefix(statement, "INSERT INTO `bursar`.`cursors`"):
+			s.positions = append(s.positions, "5\t2\twritten\tE\tc1\t6\t\t0\t0\t0\t1")
+		case strings.HasPrefix(statement, "SELECT month, count() FROM `bursar`.`ledger`"):
+			fmt.Fprintf(w, "month\tn\n202601\t%d\n", s.rows[ledgerTable])
+		case strings.HasPrefix(statement, "SELECT month, sum(marked) FROM `bursar`.`daily`"):
+			fmt.Fprintf(w, "month\tn\n202601\t%d\n", min(s.rows[dailyTable], 1)) // of the mark
+		case strings.HasPrefix(statement, "SELECT"):
+			_, _ = io.WriteString(w, "x\n")
+		}
+	}))
+	s.zone = time.UTC
+	return s
+}
+
+// follow goes to the end of the batch.
+func (s *forgetfulServer) follow(t *testing.T) error {
+	f := &follower{feed: feed{session: s.session, cluster: "C", epoch: "E", data: ledgerOf(
+		`{"seq":6,"record_id":"a","record":` + recordOf(6, 1) + `,"supersedes":null}` + "\n" + `{"last":6,"more":false,"next":"c1"}`)}, fence: 2}
+	return f.followChanges(t.Context(), 6, time.Now().Add(time.Hour))
+}
+
+// ends are the ids without what all have in front: the table, the month, and the try.
+func (s *forgetfulServer) ends() (list []string) {
+	for _, id := range s.ids {
+		list = append(list, strings.Join(strings.Split(id, "-")[4:], "-"))
+	}
+	return list
+}
+
+// A server that was killed may remember an insert, and not have its rows.
+func TestInsertMissing_InsertThatAddsNothing_HasAnotherIdNext(t *testing.T) {
+	s := newForgetfulServer(t, func(id string) bool { return strings.HasSuffix(id, "202601") })
+	if err := s.follow(t); err != nil || s.rows[ledgerTable] != 1 || s.rows[dailyTable] == 0 || len(s.positions) != 1 {
+		t.Errorf("%v with %v and the positions %q", err, s.rows, s.positions)
+	}
+	if want := []string{"ledger-202601", "ledger-202601-1", "daily-202601", "daily-202601-1"}; !slices.Equal(s.ends(), want) {
+		t.Errorf("the inserts %q, want %q", s.ids, want)
+	}
+}
+
+func TestInsertMissing_ServerWithoutTheRows_IsRefusedAndNothingAdvances(t *testing.T) {
+	s := newForgetfulServer(t, func(string) bool { return true })
+	err := s.follow(t)
+	if !isRefused(err) || !strings.Contains(err.Error(), "answers that it has the rows of batch") || len(s.positions) != 0 {
+		t.Errorf("%v, want a refusal, with the positions %q", err, s.positions)
+	}
+	if want := []string{"ledger-202601", "ledger-202601-1", "ledger-202601-2"}; !slices.Equal(s.ends(), want) {
+		t.Errorf("the inserts %q, want %q", s.ids, want)
+	}
+}
+
+// What another replica took counts when this one has fetched it.
+func TestInsertMissing_RowsOfAnotherReplica_AreAwaited(t *testing.T) {
+	there, fetched := "", false
+	for _, table := range testLayout.replicatedTables() {
+		there += strings.Trim(table, "'") + " 0 0 0 0 6 7 2\n"
+	}
+	s, r := withReplica(t, func(statement string) string {
+		switch {
+		case strings.Contains(statement, "system.replicas"):
+			fetched = true
+			return there
+		case strings.HasPrefix(statement, "SELECT number, fence"):
+			return "0 0    0  0 0 0 0\n"
+		case strings.HasPrefix(statement, "SELECT month") && fetched:
+			return "202601 1\n"
+		}
+		return ""
+	})
+	f := &follower{feed: feed{session: s, cluster: "C"}}
+	one := row{dimensions: []string{"", ""}, used: make([]sum, 2), known: []bool{true, true}}
+	months := map[uint32]*rows{202601: {count: 1, bytes: one.appendLedgerRow(nil, "C", 1, 1)}}
+	err := f.insertMissing(t.Context(), 1, months, "SELECT month FROM x WHERE month IN (%s)", ledgerTable, f.layout.ledgerColumns())
+	if err != nil || r.hasSent("SELECT month") != 3 {
+		t.Errorf("%v after %q", err, r.sent)
+	}
+	inserts := 0
+	for _, statement := range r.sent {
+		if !strings.HasPrefix(statement, "SELECT") {
+			inserts++
+		}
+	}
+	if inserts != 1 {
+		t.Errorf("%d inserts, want 1: %q", inserts, r.sent)
+	}
+}
