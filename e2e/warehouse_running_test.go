@@ -120,7 +120,7 @@ func (w *warehouse) watchRunning() (end func()) {
 			default:
 			}
 			before, err := w.ch.Query(newest)
-			if err != nil { // it was killed, or there is no table yet
+			if err != nil { // it was killed, or the tables do not exist yet
 				time.Sleep(10 * time.Millisecond)
 				continue
 			}
@@ -223,7 +223,7 @@ func (s *snare) set(begin string, first, then func()) {
 	s.begin, s.first, s.then, s.entered = begin, first, then, make(chan struct{})
 }
 
-// ServeHTTP forwards a request. The one that is waited for has no answer.
+// ServeHTTP forwards a request. The awaited request gets no answer.
 func (s *snare) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -391,7 +391,7 @@ type breaker struct {
 // death is how a server ends during a request, and comes back after it.
 type death struct{ end, revive func() }
 
-// newBreaker makes one that breaks nothing yet.
+// newBreaker returns a breaker without faults.
 func newBreaker(w *warehouse) *breaker {
 	return &breaker{
 		warehouse: w, chance: rand.New(rand.NewPCG(*seed, 35)), broken: map[string]int{},

@@ -45,8 +45,8 @@ func WithdrawFrame(m Mapper, job *bursarv1.Job, id, settles string, ended bool) 
 	return &wire.Frame{Kind: wire.KindWithdraw, ID: id, Run: run, Settles: settles, Version: record.Version{Ended: ended}}
 }
 
-// Bounds of what a source sends: the name of a run, and a frame that is no
-// record, which has to fit into one entry of the aggregators' log.
+// Bounds of what a source sends: the name of a run, and a frame other
+// than a record, which has to fit into one entry of the aggregators' log.
 const (
 	MaxRun   = 1 << 10
 	MaxExtra = 256 << 10

@@ -226,7 +226,7 @@ type OpenRunLine struct {
 	Last      uint64 `json:"last,omitempty"`
 	Now       Time   `json:"now,omitempty"`
 	CountedTo Time   `json:"counted_to,omitempty"`
-	// Null in the first line and in the last one.
+	// Not in the first line and the last one.
 	Record *FullRecord `json:"record,omitempty"`
 	// How many lines have a record.
 	Records uint64 `json:"records,omitempty"`

@@ -41,7 +41,7 @@ func usedOf(r *v1.FullRecord, name string, until v1.Time) *big.Rat {
 	return used
 }
 
-// Runs of sources that are complete up to different times, and of one that says nothing of it,
+// Runs of sources that are complete up to different times, and of a source without a watermark,
 // some of which have not begun by then, add up to what usage has at that instant.
 func TestOpenRuns_AtAnInstant_AddUpToUsage(t *testing.T) {
 	w := apitest.New(t)

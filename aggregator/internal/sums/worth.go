@@ -22,8 +22,8 @@ type Worth struct {
 	Apart []Sum
 	// Strict says that a sum of cells is not known where that of one is not.
 	Strict bool
-	// Lacking are the parts of components that have no price, in their units; none
-	// where there is no such part.
+	// Lacking are the parts of components that have no price, in their units; empty
+	// if all have a price.
 	Lacking []Unvalued
 }
 

@@ -356,8 +356,8 @@ func TestAQuestionWithoutDerivedKeysIsAskedAsItIs(t *testing.T) {
 func TestUnknownNamesAndTooManyCellsAreRefused(t *testing.T) {
 	w := derivedWorld{{group: "g0", stop: 10}, {group: "g1", stop: 10}}
 	for want, q := range map[string]sums.Query{
-		`there is no weight "x"`: {Edges: []record.Time{0, 10}, Weights: []string{"x"}},
-		"too many":               {Edges: []record.Time{0, 10}, By: []string{"project"}, MaxCells: 1},
+		`unknown weight "x"`: {Edges: []record.Time{0, 10}, Weights: []string{"x"}},
+		"too many":           {Edges: []record.Time{0, 10}, By: []string{"project"}, MaxCells: 1},
 	} {
 		if _, err := testDerivation().Answer(t.Context(), w.ask, q); !errors.Is(err, sums.ErrQuery) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

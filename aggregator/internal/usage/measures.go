@@ -7,7 +7,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// measure is one that is no component: how a request asks for it, and its column.
+// measure is a measure other than a component: how a request asks for it, and its column.
 type measure struct {
 	word   string
 	ask    func(*sums.Query, *Request)

@@ -9,7 +9,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// maxCells bounds groups × buckets of the querys without derived keys, which have
+// maxCells bounds groups × buckets of the queries without derived keys, which have
 // more of both than those that they answer.
 const maxCells = 4_000_000
 
@@ -140,7 +140,7 @@ func (p *plan) addWeights(b *Derivation) error {
 	for _, name := range p.q.Weights {
 		w, is := b.Weight(name)
 		if !is {
-			return fmt.Errorf("%w: there is no weight %q", sums.ErrQuery, name)
+			return fmt.Errorf("%w: unknown weight %q", sums.ErrQuery, name)
 		}
 		use := weighing{Weight: w}
 		if w.Energy != nil {
