@@ -106,7 +106,7 @@ func (w *warehouse) agreeOpen() {
 }
 
 // watchRunning asks for the open records again and again until end is called, or the test ends:
-// a batch is always whole, and no run is both in it and in the ledger.
+// a batch is always whole, and while it is shown no run is both in it and in the ledger.
 func (w *warehouse) watchRunning() (end func()) {
 	stop := make(chan struct{})
 	var watcher sync.WaitGroup
@@ -134,8 +134,12 @@ func (w *warehouse) watchRunning() (end func()) {
 			if _, records, _ := strings.Cut(before, "\t"); before == after && (count != records || days != records) {
 				w.Errorf("a reader saw %s records and %s starts of the batch %s", count, days, before)
 			}
-			if twice != "0" {
-				w.Errorf("%s runs are in the ledger and go on", twice)
+			switch {
+			case twice == "0":
+			case before == after:
+				w.Errorf("%s runs are in the ledger and go on in the batch %s", twice, before)
+			default: // the query read the batch, and then a ledger that follows the next one
+				w.Logf("%s runs were in the batch %s and in the ledger of the batch %s", twice, before, after)
 			}
 			asked++
 			seen[after] = true
@@ -273,6 +277,8 @@ func TestWarehouse_KilledWhileOpenRecordsAreReplaced_ReadersSeeTheEarlierOnes(t 
 	for i := range 10 {
 		w.openJob(fmt.Sprint("open/", i), 50*time.Hour)
 	}
+	w.says("records that go on at change")               // of the run that begins by itself
+	w.order("check=all", "records that go on at change") // no run is under way behind it
 	w.agreeOpen()
 	w.watchRunning()
 	const newest = "SELECT batch, records FROM bursar.snapshots ORDER BY batch DESC LIMIT 1"
