@@ -96,7 +96,7 @@ func TestCompose_EachNode_HasWhatItsConfigurationNames(t *testing.T) {
 		if s.Command != "" || s.Entrypoint != "" || !s.ReadOnly || s.Hostname != name || s.Image != "${BURSAR_IMAGE:-bursar:latest}" {
 			t.Errorf("%s: %+v", name, s)
 		}
-		if test := s.Healthcheck.Test; len(test) < 3 || test[0] != "CMD" || test[1] != "/usr/bin/bursar" { // there is no shell
+		if test := s.Healthcheck.Test; len(test) < 3 || test[0] != "CMD" || test[1] != "/usr/bin/bursar" { // images have no shell
 			t.Errorf("%s: the health check is %q", name, test)
 		} else if err := checkCall(test[2:]); err != nil {
 			t.Errorf("%s: the health check is %q: %v", name, test, err)

@@ -26,7 +26,7 @@ type Rules struct {
 	OIDC *OIDC
 	// Framers are the origins whose pages may show the widget in a frame.
 	Framers []string
-	// Views are what the pages Usage and Records name, for everyone who may read.
+	// Views are what the pages Usage and Records name, for all readers but those with pseudonyms.
 	Views []SavedView
 }
 

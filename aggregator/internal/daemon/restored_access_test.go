@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,9 +19,9 @@ import (
 )
 
 // restore takes the cluster back to a snapshot and returns the answer.
-func (g *guarded) restore(admin *http.Client, query, snapshot string) string {
+func (g *guarded) restore(admin *http.Client, query string, snapshot io.Reader) string {
 	g.t.Helper()
-	resp, err := admin.Post(g.tls+"/v1/snapshot:restore"+query, "application/octet-stream", strings.NewReader(snapshot))
+	resp, err := admin.Post(g.tls+"/v1/snapshot:restore"+query, "application/octet-stream", snapshot)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -49,7 +52,7 @@ func TestRestore_AgentRemovedSinceTheSnapshot_StaysRemovedOrIsInTheStatus(t *tes
 		t.Fatal(status, text)
 	}
 	const finding = `"id":"agents-restored"`
-	if text := g.restore(admin, "", snapshot); !strings.Contains(text, `"agents_removed":["head1"]`) || strings.Contains(text, "unverified") {
+	if text := g.restore(admin, "", strings.NewReader(snapshot)); !strings.Contains(text, `"agents_removed":["head1"]`) || strings.Contains(text, "unverified") {
 		t.Error(text)
 	}
 	await(t, "the agents of before the restore are pulled from", func() bool {
@@ -68,7 +71,7 @@ func TestRestore_AgentRemovedSinceTheSnapshot_StaysRemovedOrIsInTheStatus(t *tes
 			})
 			admin := next.ready()
 			if foreign {
-				if text := next.restore(admin, "?foreign=true", snapshot); !strings.Contains(text, `"agents_unverified":["head1","head2"]`) || strings.Contains(text, "agents_removed") {
+				if text := next.restore(admin, "?foreign=true", strings.NewReader(snapshot)); !strings.Contains(text, `"agents_unverified":["head1","head2"]`) || strings.Contains(text, "agents_removed") {
 					t.Error(text)
 				}
 			}
@@ -89,6 +92,49 @@ func TestRestore_AgentRemovedSinceTheSnapshot_StaysRemovedOrIsInTheStatus(t *tes
 			await(t, "the status no longer says so", says(""))
 		})
 	}
+}
+
+func (g *guarded) removeAgent(admin *http.Client, name string) error {
+	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodDelete, g.tls+"/v1/agents/"+name, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := admin.Do(req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the agent %s is not removed: %s", name, resp.Status)
+	}
+	return errors.Join(err, resp.Body.Close())
+}
+
+func TestRestore_AgentRemovedWhileTheSnapshotArrives_StaysRemoved(t *testing.T) {
+	g := newGuarded(t, access.Rules{})
+	admin, c := g.ready(), g.admin()
+	for _, name := range []string{"head1", "head2"} {
+		if _, err := join.Join(t.Context(), g.host(), g.token(c, identity.Agent, ""), agentRequest(name, newKey(t))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, snapshot := ask(t, admin, g.tls, "GET", "/v1/snapshot")
+	body, sent := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := io.WriteString(sent, snapshot[:len(snapshot)/2])
+		if err == nil { // the first half has been read
+			err = g.removeAgent(admin, "head1")
+		}
+		if err == nil {
+			_, err = io.WriteString(sent, snapshot[len(snapshot)/2:])
+		}
+		done <- errors.Join(err, sent.CloseWithError(err))
+	}()
+	text := g.restore(admin, "", body)
+	if err := <-done; err != nil || !strings.Contains(text, `"agents_removed":["head1"]`) {
+		t.Errorf("%s %v", text, err)
+	}
+	await(t, "the other agent is pulled from", func() bool { return slices.Equal(g.agg.manager.Names(), []string{"head2"}) })
 }
 
 func TestRestore_TokenRevokedSinceTheSnapshot_IsRefusedOrInTheStatus(t *testing.T) {
@@ -117,7 +163,7 @@ func TestRestore_TokenRevokedSinceTheSnapshot_IsRefusedOrInTheStatus(t *testing.
 	}
 	revoke(g, admin)
 
-	g.restore(admin, "", snapshot)
+	g.restore(admin, "", strings.NewReader(snapshot))
 	opens(g, "revoked, and the cluster was restored", revoked, false)
 	opens(g, "its session", session, false)
 	opens(g, "made later", later, true)
@@ -137,7 +183,7 @@ func TestRestore_TokenRevokedSinceTheSnapshot_IsRefusedOrInTheStatus(t *testing.
 			} else {
 				next = newGuarded(t, access.Rules{})
 				admin = next.ready()
-				next.restore(admin, "?foreign=true", snapshot)
+				next.restore(admin, "?foreign=true", strings.NewReader(snapshot))
 			}
 			const finding = `"id":"tokens-restored"`
 			await(t, "the status says so", func() bool {

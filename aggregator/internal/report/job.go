@@ -36,7 +36,7 @@ complete and what it lacks of the time in which the job ended: gaps, runs that h
 record, and jobs that its configuration leaves out, of which no ids are known.
 
 The id of a job is looked for as it is and behind the prefixes of all records, whichever a
-mapping gives: of 4711, nemo-4711 is found, its tasks such as nemo-4711_3, and its later runs.`,
+mapping gives (of those with more than 64 numbers, or words, in the same place not all): of 4711, nemo-4711 is found, its tasks such as nemo-4711_3, and its later runs.`,
 		Example: "  bursar report job -job 4711\n  bursar report job -job nemo-4711 -period 2026-03-01",
 		make:    reportJob,
 	}

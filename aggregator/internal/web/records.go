@@ -82,7 +82,7 @@ type recordsPage struct {
 	More   string     // the address of the next page
 	Paged  bool       // this is not the first page
 	First  string     // the address of the first page
-	Find   string     // what was typed and is no filter yet
+	Find   string     // what was typed and is not a filter yet
 	Chips  []crumb    // the filters, each with the address without it
 	Sorts  []choice
 	Offers []offered // values of the fields

@@ -121,7 +121,7 @@ func TestManifests_OfTheAgent_FitTogether(t *testing.T) {
 		}
 		for _, c := range m.Spec.Template.Spec.Containers {
 			for i, p := range []probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
-				if len(p.Exec.Command) < 2 || p.Exec.Command[0] != c.Command[0] || p.Exec.Command[1] != "status" { // there is no shell
+				if len(p.Exec.Command) < 2 || p.Exec.Command[0] != c.Command[0] || p.Exec.Command[1] != "status" { // images have no shell
 					t.Errorf("probe %d runs %q", i, p.Exec.Command)
 				}
 			}
