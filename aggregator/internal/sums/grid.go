@@ -43,6 +43,9 @@ func (g *grid) covers(from, to record.Time) bool {
 	return from >= g.starts[0] && to < g.starts[len(g.starts)-1]
 }
 
+// chunks is how many chunks of days there are.
+func (g *grid) chunks() int32 { return int32(len(g.starts)/chunkDays + 1) }
+
 // dayOf returns the day of an instant that is covered.
 func (g *grid) dayOf(t record.Time) day {
 	d := min(int((t-g.starts[0])/record.Day), len(g.starts)-2)

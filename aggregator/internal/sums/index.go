@@ -26,6 +26,7 @@ var errBehind = errors.New("a superseded row is gone")
 type Index struct {
 	Options
 	dims []string
+	grid *grid // that of the sums, which are replaced as a whole; this one needs no lock
 
 	mu sync.RWMutex
 	sums
@@ -86,7 +87,7 @@ func NewIndex(o Options, dimensions []string) (*Index, error) {
 		return nil, err
 	}
 	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxBytes)
-	return &Index{Options: o, dims: dimensions, sums: newSums(g, dimensions, o.Classes)}, nil
+	return &Index{Options: o, dims: dimensions, grid: g, sums: newSums(g, dimensions, o.Classes)}, nil
 }
 
 // sums is the state of an index.
@@ -131,8 +132,8 @@ func newSums(g *grid, dims []string, classes []Class) sums {
 	return sums{
 		grid: g, keys: newKeys(dims, classes), layouts: newLayouts(), seriesKeys: newSeriesKeys(),
 		slots: map[uint64]*partialSum{}, open: map[string]*run{}, long: map[uint64]*run{},
-		changed: make([]bool, len(g.starts)/chunkDays+1), months: map[int32]month{},
-		held: make([]bool, len(g.starts)/chunkDays+1), away: map[int32]month{},
+		changed: make([]bool, g.chunks()), months: map[int32]month{},
+		held: make([]bool, g.chunks()), away: map[int32]month{},
 		lasting: map[int32]*lastingRuns{}, removed: map[int32]map[uint64]bool{},
 	}
 }

@@ -371,7 +371,7 @@ type saver struct {
 
 func (w *saver) saveAll(ctx context.Context) error {
 	w.wrote = map[int32]month{}
-	for n := range int32(len(w.changed)) { // most of the work, with the index free in between
+	for n := range w.grid.chunks() { // most of the work, with the index free in between
 		if err := firstError(ctx.Err(), w.saveMonth(ctx, n)); err != nil {
 			return err
 		}
@@ -504,7 +504,7 @@ func asDamaged(err error) error {
 func (w *saver) encodeRest(ctx context.Context) (view *store.View, head *storedWriter, files []*monthFile, err error) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	for n := range int32(len(w.changed)) {
+	for n := range w.grid.chunks() {
 		var base *storedReader
 		if m, merge := w.fileToMerge(n); merge {
 			if base, err = m.readFile(ctx, w.dir); err != nil {
@@ -560,7 +560,7 @@ func (w *saver) undoWrites() error {
 // evictSaved drops what memory has of the chunks that are away, now that files have it, and
 // then of the oldest others, until there is room. The index may move in between.
 func (w *saver) evictSaved() {
-	for n := range int32(len(w.changed)) {
+	for n := range w.grid.chunks() {
 		w.mu.Lock()
 		m, stored := w.months[n]
 		if _, away := w.away[n]; stored && !w.changed[n] && (away || w.held[n] && w.bytes > w.targetBytes()) {

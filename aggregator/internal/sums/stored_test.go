@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -314,6 +316,47 @@ func TestStoredSums_SavedWhileTheStoreChanges_AreOfOneState(t *testing.T) {
 			t.Fatal(loaded, err)
 		}
 		b.isRight(again)
+	}
+}
+
+// Sums begin anew when what must be subtracted is gone, or after a restore.
+func TestStoredSums_SavedWhileTheSumsBeginAnew_AreOfOneState(t *testing.T) {
+	b := newBox(t, 28)
+	var restores atomic.Int64
+	o := Options{Views: b, Dir: t.TempDir(), Life: func(*store.View) (string, error) { return strconv.FormatInt(restores.Load(), 10), nil }}
+	dims := []string{"site", "user"}
+	k := NewKeeper(o, slog.New(slog.DiscardHandler), nil)
+	x := newIndex(t, o, dims)
+	k.current.Store(&[]*Index{x})
+	for range 5 {
+		b.step()
+	}
+	for range 15 {
+		done := make(chan error, 1)
+		go func() {
+			err := x.Save(context.Background())
+			k.removeUnwanted()
+			done <- err
+		}()
+		for range 3 {
+			restores.Add(1)
+			b.follow(x)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		b.step()
+		again, _, err := restarted(t, o, dims)
+		if err != nil && !errors.Is(err, errOther) {
+			t.Fatal(err)
+		}
+		b.isRight(again)
+		b.save(x)
+		if again, loaded, err := restarted(t, o, dims); !loaded || err != nil {
+			t.Fatal(loaded, err)
+		} else {
+			b.isRight(again)
+		}
 	}
 }
 
