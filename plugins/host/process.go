@@ -103,17 +103,12 @@ func Launch(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	p := &Process{spec: spec, image: img}
 	if err := p.startProcess(ctx); err != nil {
-		img.closeImage()
 		return nil, fmt.Errorf("%s: %w", spec.specName(), err)
 	}
-	img.closeImage()
 	return p, nil
 }
 
 func (p *Process) startProcess(ctx context.Context) error {
-	if p.image.note != "" {
-		p.spec.Logger.Info("the plugin is executed from its file, not from a sealed copy", "reason", p.image.note)
-	}
 	var err error
 	if p.folder, err = newFolder(p.spec.tempDirs()...); err != nil {
 		return fmt.Errorf("make a folder for its socket: %w", err)
