@@ -1,9 +1,13 @@
 package auditor
 
 import (
+	"fmt"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 )
 
 // The bodies of AUDITOR's answers, which its clients compare byte by byte.
@@ -50,3 +54,24 @@ func NotAllowed(w http.ResponseWriter, methods ...string) {
 // BreakOff ends the connection without an answer, so that the client knows that it
 // does not know.
 func BreakOff() { panic(http.ErrAbortHandler) }
+
+// BreakOffOnPanic is deferred by a handler. It makes of a panic a connection that breaks: nothing
+// else suffers, and the client does not take half an answer for a whole one. The log has what is
+// no [BreakOff].
+func BreakOffOnPanic(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if cause != http.ErrAbortHandler { //nolint:errorlint // a panic is with the very value
+		log.Error("a request met a defect; its connection is broken off", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	}
+	LimitBody(w, 0)
+	BreakOff()
+}
+
+// LimitBody bounds how long the rest of a request's body is waited for, from now on. Without it
+// net/http waits for as long as the client likes before it ends a request.
+func LimitBody(w http.ResponseWriter, wait time.Duration) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait)) // a writer that cannot is a test's
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/audit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
+	"github.com/bursar-accounting/bursar/proto/auditor"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/origin"
 )
@@ -52,6 +53,9 @@ func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request, route stri
 	}
 }
 
+// restOfBody is how long the body of a request that is refused may take to come.
+const restOfBody = 5 * time.Second
+
 // denyRequest answers a caller without the right to it, in the form of the route.
 // route is its pattern; "" when it was not looked for. The same is said once a minute.
 func (s *Server) denyRequest(w http.ResponseWriter, r *http.Request, route string, p access.Principal, need access.Need, why string) {
@@ -62,6 +66,7 @@ func (s *Server) denyRequest(w http.ResponseWriter, r *http.Request, route strin
 			s.opt.Audit.Note(auditEntry(r, audit.Refusal, route, truncateForLog(enrol.Hide(why))))
 		}
 	}
+	auditor.LimitBody(w, restOfBody)
 	status := http.StatusForbidden
 	if p.Misdirected {
 		status = http.StatusMisdirectedRequest

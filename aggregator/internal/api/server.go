@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -191,7 +190,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveRoute finds who answers a request.
 func (s *Server) serveRoute(w http.ResponseWriter, r *http.Request) {
-	defer s.breakOffOnPanic(r)
+	defer auditor.BreakOffOnPanic(w, r, s.opt.Log)
 	s.extendWrite(w)
 	w.Header().Set("Cache-Control", "no-store") // it depends on who asks; pages set their own
 	if s.opt.Who != nil {
@@ -225,19 +224,6 @@ func (s *Server) serveRoute(w http.ResponseWriter, r *http.Request) {
 // rootRoutes lists the routes of ServeHTTP.
 func rootRoutes() []string {
 	return []string{"GET /health_check", "GET " + loginPath, "GET /metrics", "POST /record", "PUT /record", "GET /record/{record_id}", "POST /records", "GET /records"}
-}
-
-// breakOffOnPanic makes of a panic in a handler a connection that breaks: nothing else
-// suffers, and the client does not take a half answer for a whole one.
-func (s *Server) breakOffOnPanic(r *http.Request) {
-	cause := recover()
-	if cause == nil {
-		return
-	}
-	if cause != http.ErrAbortHandler { //nolint:errorlint // a panic is with the very value
-		s.opt.Log.Error("a request met a defect; its connection is broken off", "method", r.Method, "path", r.URL.Path, "panic", cause, "stack", string(debug.Stack()))
-	}
-	breakOff()
 }
 
 // extendWrite gives the answer its time from now on. What a write waits for the

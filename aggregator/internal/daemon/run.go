@@ -317,9 +317,12 @@ func (n nodeDocuments) Documents(space, prefix string, yield func(store.Document
 	return err
 }
 
+// flushTime bounds the last commit of the audit log.
+const flushTime = 2 * time.Second
+
 // flushTrail commits what the audit log has gathered, before the node ends.
 func (a *Aggregator) flushTrail(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, farewell)
+	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
 	if err := a.trail.Flush(ctx); err != nil {
 		a.set.Log.Warn("the last entries of the audit log are lost; changes are in this log", "error", err)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -71,7 +70,7 @@ func New(opt Options) *Handler {
 
 // ServeHTTP implements http.Handler.
 func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer d.recoverPanic(r)
+	defer auditor.BreakOffOnPanic(w, r, d.opt.Log)
 	d.extendDeadline(w)
 	if r.TLS == nil {
 		if err := d.opt.Hosts.Check(r); err != nil {
@@ -93,18 +92,6 @@ func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // extendDeadline gives the answer its time.
 func (d *Handler) extendDeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d.opt.Patience + answerTime)) // a writer that cannot is a test's
-}
-
-// recoverPanic makes of a defect a connection that breaks.
-func (d *Handler) recoverPanic(r *http.Request) {
-	cause := recover()
-	if cause == nil {
-		return
-	}
-	if cause != http.ErrAbortHandler { //nolint:errorlint // a panic is with the very value
-		d.opt.Log.Error("a request met a defect; its connection is broken off", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-	}
-	auditor.BreakOff()
 }
 
 func (d *Handler) routeMethod(w http.ResponseWriter, r *http.Request, methods map[string]http.HandlerFunc) {
@@ -255,7 +242,7 @@ func (d *Handler) refusePush(w http.ResponseWriter, r *http.Request, body []byte
 
 // readHead reads the start of a body that was not read because of its size.
 func (d *Handler) readHead(w http.ResponseWriter, r *http.Request) []byte {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingering)) // a writer that cannot is a test's
+	auditor.LimitBody(w, lingering)
 	head, err := io.ReadAll(io.LimitReader(r.Body, maxRefusedBody+1))
 	if err != nil && !errors.Is(err, io.EOF) {
 		d.opt.Log.Debug("the rest of a body that is refused", "error", err)

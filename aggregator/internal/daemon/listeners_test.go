@@ -1,0 +1,77 @@
+package daemon_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/daemon"
+	"github.com/bursar-accounting/bursar/proto/porttest"
+)
+
+func TestAggregator_Stopping_AnswersWhatIsUnderWay(t *testing.T) {
+	l := porttest.Listen(t) // no other test gets its port when it is closed
+	_, _, stop := startOpen(t, daemon.Settings{Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	body := recordJSON("r1")
+	fmt.Fprintf(c, "POST /record HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", l.Addr(), len(body))
+	in := bufio.NewReader(c)
+	if line, err := in.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // the request is being answered
+		t.Fatal(line, err)
+	}
+	if _, err := in.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		stop()
+	}()
+	for { // until no one is let in
+		other, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			break
+		}
+		other.Close()
+	}
+	if _, err := io.WriteString(c, body); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK || !answer.Close {
+		t.Errorf("%s, the last of its connection: %v", answer.Status, answer.Close)
+	}
+	<-stopped
+}
+
+// The rest of a body that never comes holds no connection.
+func TestAggregator_RefusesARequestWithoutItsBody_EndsTheConnection(t *testing.T) {
+	l := porttest.Listen(t)
+	_, _, stop := startOpen(t, daemon.Settings{Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
+	defer stop()
+	for path, want := range map[string]string{"/record": "", "/v1/records:export": "HTTP/1.1 421 Misdirected Request"} {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: other.example.org\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", path)
+		answer, _ := io.ReadAll(c) // until the node ends it, or breaks it off
+		if line, _, _ := strings.Cut(string(answer), "\r\n"); line != want {
+			t.Errorf("%s: %q", path, answer)
+		}
+	}
+}
