@@ -13,6 +13,8 @@ import (
 
 	hcl2 "github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/bursar-accounting/bursar/proto/text"
 )
 
 // Aliases of the types of hashicorp/hcl/v2 that a daemon's configuration uses.
@@ -53,6 +55,12 @@ func newDiagnostic(s hcl2.DiagnosticSeverity, r Range, summary, detail string) *
 	}
 	return d
 }
+
+// Suggest returns the candidate that is closest to name, see [text.Suggest].
+func Suggest(name string, candidates []string) string { return text.Suggest(name, candidates) }
+
+// DidYouMean is the sentence that suggests a name, see [text.DidYouMean].
+func DidYouMean(name string, candidates []string) string { return text.DidYouMean(name, candidates) }
 
 // Extend appends more problems; it takes Diagnostics and hcl.Diagnostics alike.
 func (d *Diagnostics) Extend(more []*Diagnostic) { *d = append(*d, more...) }

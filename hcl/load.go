@@ -45,6 +45,21 @@ func (f *File) Context() *EvalContext {
 	return &EvalContext{Variables: nil, Functions: Functions(f.Dir)}
 }
 
+// Header is the head of a block: its type and its labels.
+type Header struct {
+	Type   string
+	Labels []string
+}
+
+// Headers returns those of the file's outermost blocks, in their order.
+func (f *File) Headers() []Header {
+	var out []Header
+	for _, b := range f.Body.Blocks {
+		out = append(out, Header{Type: b.Type, Labels: b.Labels})
+	}
+	return out
+}
+
 // Load reads configuration from files and directories. Of a directory the
 // files *.hcl are read in lexical order, hidden ones left out. All files are
 // merged: blocks follow each other, an attribute that is set twice is an error

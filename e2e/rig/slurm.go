@@ -311,6 +311,10 @@ func (c *Cluster) command(ctx context.Context, user, name string, args ...string
 	return c.box.command(ctx, user, wd, []string{"SLURM_CONF=" + c.ConfPath()}, name, args...)
 }
 
+// Init is the process id of the first process of the cluster's namespaces, for what
+// has to share its network.
+func (c *Cluster) Init() int { return c.box.init.Process.Pid }
+
 // output runs cmd and returns its standard output; the error holds what it said.
 func output(cmd *exec.Cmd) (string, error) {
 	var out, diag strings.Builder
@@ -319,6 +323,23 @@ func output(cmd *exec.Cmd) (string, error) {
 		return out.String(), fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(diag.String()))
 	}
 	return out.String(), nil
+}
+
+// SQL runs statements in slurmdbd's database and returns the rows, tab-separated,
+// one a line, without a heading.
+func (c *Cluster) SQL(statements string) string {
+	c.t.Helper()
+	out, err := c.sqlIn(dbName, statements)
+	if err != nil {
+		c.t.Fatalf("rig: %v", err)
+	}
+	return out
+}
+
+func (c *Cluster) sqlIn(database, statements string) (string, error) {
+	cmd := c.command(context.Background(), "root", "mariadb", "--no-defaults", "-S", c.socket(), "-N", "-B", "--default-character-set=utf8mb4", database)
+	cmd.Stdin = strings.NewReader(statements)
+	return output(cmd)
 }
 
 // logTails is the last lines of every log and of what failed jobs may have printed.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/hcl"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -115,6 +117,17 @@ func (s *Source) Audited() bool { return s.Audit == nil || *s.Audit }
 func (s *Source) Same(t *Source) bool {
 	return s.Key() == t.Key() && s.StallTimeout.Duration == t.StallTimeout.Duration && s.text == t.text && sameNode(s.Tree, t.Tree) &&
 		s.Plugin.Path == t.Plugin.Path && s.Plugin.SHA256 == t.Plugin.SHA256 && maps.Equal(s.Plugin.Env, t.Plugin.Env)
+}
+
+// sameNode compares trees without their places.
+func sameNode(a, b *bursarv1.Node) bool { return proto.Equal(withoutRanges(a), withoutRanges(b)) }
+
+func withoutRanges(n *bursarv1.Node) *bursarv1.Node {
+	out := &bursarv1.Node{Name: n.GetName(), Labels: n.GetLabels(), Value: n.GetValue(), Block: n.GetBlock(), Sensitive: n.GetSensitive()}
+	for _, c := range n.GetChildren() {
+		out.Children = append(out.Children, withoutRanges(c))
+	}
+	return out
 }
 
 // Running returns the sources that are not disabled.

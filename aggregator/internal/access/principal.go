@@ -66,3 +66,17 @@ func From(ctx context.Context) Principal {
 	p, _ := ctx.Value(key{}).(Principal)
 	return p
 }
+
+type localKey struct{}
+
+// WithLocal returns a context of a connection over the unix socket, which user made.
+func WithLocal(ctx context.Context, user string) context.Context {
+	return context.WithValue(ctx, localKey{}, user)
+}
+
+// localUser returns who made the connection over the unix socket; false for another
+// connection.
+func localUser(ctx context.Context) (user string, ok bool) {
+	user, ok = ctx.Value(localKey{}).(string)
+	return user, ok
+}

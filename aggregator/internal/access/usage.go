@@ -10,15 +10,6 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
-// QuarantineCount returns how many jobs are quarantined. The error is as that of
-// Figures.
-func (v *View) QuarantineCount() (uint64, error) {
-	if err := v.requireFigures(); err != nil {
-		return 0, err
-	}
-	return v.view.Anomalies().Quarantined, nil
-}
-
 // keysAmong is among how many records Keys and Values look.
 const keysAmong = 20_000
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/completeness"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -122,6 +123,10 @@ func (v *View) Close() error { return v.view.Close() }
 // Principal is who sees.
 func (v *View) Principal() Principal { return v.who }
 
+// SeesAll reports whether the principal reads all records, and so whatever is said of
+// people.
+func (v *View) SeesAll() bool { return v.who.SeesAll() }
+
 // Applied returns the index and term up to which the view shows commands.
 func (v *View) Applied() (index, term uint64) { return v.view.Applied() }
 
@@ -215,6 +220,27 @@ func (v *View) Get(id string) (columns.Row, bool, error) {
 		return columns.Row{}, false, err
 	}
 	return *v.pseudonyms.maskRow(&row), true, nil
+}
+
+// History returns the rows in whose place row came, the newest first and at most so
+// many, tombstones included. Whole says that these are all: of a run that went on,
+// and of a block that was rewritten, the store keeps none. Those that the principal
+// may not see are left out.
+func (v *View) History(row *columns.Row, most int) (list []columns.Row, whole bool, err error) {
+	if err := v.requireRows(); err != nil {
+		return nil, false, err
+	}
+	for seq, n := row.Supersedes, 0; seq != 0; n++ {
+		old, ok, err := v.view.RowAt(seq)
+		if err != nil || !ok || n == most {
+			return list, false, err
+		}
+		if v.who.Rows.hasMeta(old.Record.Meta) {
+			list = append(list, *v.pseudonyms.maskRow(&old))
+		}
+		seq = old.Supersedes
+	}
+	return list, true, nil
 }
 
 // Entry returns what is held under the id; an id that is not known has an entry
@@ -482,6 +508,24 @@ func (v *View) Counters() ([]store.SourceCounts, error) {
 		return nil, err
 	}
 	return v.view.Counters()
+}
+
+// Census returns what sources said last of their jobs. The error is as that of
+// Figures.
+func (v *View) Census() ([]store.Fact, error) {
+	if err := v.requireFigures(); err != nil {
+		return nil, err
+	}
+	return v.view.Facts(store.FactCensus)
+}
+
+// Days compares the days of a window with what schedulers have, by source. The
+// error is as that of Figures.
+func (v *View) Days(ctx context.Context, w completeness.Window) ([]completeness.Day, error) {
+	if err := v.requireFigures(); err != nil {
+		return nil, err
+	}
+	return completeness.Look(ctx, v.view, w)
 }
 
 // Document returns a value of [store.DocumentCommand]; nil and false when there

@@ -212,3 +212,9 @@ func (s *Server) commitResult(ctx context.Context, c store.Command) (any, error)
 	}
 	return result, nil
 }
+
+// openAPI serves the description of the interface.
+func openAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = w.Write(v1.OpenAPI()) // a client that is gone needs no answer
+}

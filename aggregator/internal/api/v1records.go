@@ -40,7 +40,7 @@ func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *access.
 	defer done()
 	switch p.format {
 	case "ndjson":
-		return s.streamRows(w, r, read, p.query, ndjsonFormat())
+		return s.streamRows(w, r, read, p.query, format{contentType: "application/x-ndjson", add: appendLine})
 	case "csv":
 		return s.recordsTable(w, r, read, p)
 	}
@@ -59,7 +59,13 @@ func (s *Server) recordsTable(w http.ResponseWriter, r *http.Request, read rows,
 		return err
 	}
 	s.extendWrite(w)
-	return s.streamRows(w, r, read, p.query, csvFormat(c))
+	row, head := c.newRow()
+	return s.streamRows(w, r, read, p.query, format{contentType: "text/csv; charset=utf-8", head: head, add: row.appendRow})
+}
+
+// appendLine appends a record of /v1 as a line.
+func appendLine(b []byte, row *columns.Row) ([]byte, error) {
+	return append(row.AppendV1(b), '\n'), nil
 }
 
 // checkNames refuses a query that finds nothing when that is due to a name that no record

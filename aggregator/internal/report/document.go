@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
+	"github.com/bursar-accounting/bursar/proto/workbook"
 )
 
 // Format is the version of a document's JSON.
@@ -45,6 +46,10 @@ func (d *Document) Add(list ...Table) {
 
 // showCell is cell i of a row as people read it.
 func (t *Table) showCell(row []Cell, i int) string { return (*v1.DocumentTable)(t).Show(row, i) }
+
+// Below is what stands below a column's title: its unit, and its period where there
+// are two.
+func (d *Document) Below(c *Column) string { return columnSubtitle(c, d.Periods) }
 
 // columnSubtitle is a column's unit, and its period where there are two.
 func columnSubtitle(c *Column, periods []Period) string {
@@ -142,4 +147,20 @@ func (d *Document) WriteJSON(w io.Writer) error {
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
 	return out.Encode(d)
+}
+
+// WriteCSV writes all tables, as [v1.Document.WriteCSV] says.
+func (d *Document) WriteCSV(w io.Writer) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
+	return (*v1.Document)(d).WriteCSV(w)
+}
+
+// WriteXLSX writes the document as a workbook, as [workbook.Write] says.
+func (d *Document) WriteXLSX(w io.Writer) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
+	return workbook.Write(w, (*v1.Document)(d))
 }

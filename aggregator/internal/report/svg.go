@@ -49,6 +49,15 @@ const (
 	mostMarks   = 16
 )
 
+// Chart draws the chart of one of the document's tables as an SVG without scripts and
+// without styles, for a page that has its own; empty where there is nothing to draw.
+func (d *Document) Chart(t *Table) template.HTML {
+	if d.Check() != nil {
+		return ""
+	}
+	return t.drawChart(d.Periods)
+}
+
 // drawChart returns the SVG of a table's chart; empty where there is nothing to draw.
 func (t *Table) drawChart(periods []Period) template.HTML {
 	if t.Chart == nil || len(t.Rows) == 0 {

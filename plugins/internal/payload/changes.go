@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -122,4 +123,20 @@ func readChanges(ctx context.Context, data *sdk.Data, after uint64, limit int) (
 	}
 	page.more = len(page.Changes) >= limit
 	return page, nil
+}
+
+// bounded reads at most so many bytes; more are an error.
+type bounded struct {
+	from io.Reader
+	left int
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errLarge
+	}
+	n, err := b.from.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }

@@ -6,6 +6,8 @@ package fakesacct
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/gob"
 	"errors"
 	"flag"
@@ -278,4 +280,18 @@ func (r Row) Shift(column string, seconds int64) {
 	if n := r.numberIn(column); n > 0 {
 		r[column] = strconv.FormatInt(n+seconds, 10)
 	}
+}
+
+// Jobstats packs a text as Jobstats does for AdminComment.
+func Jobstats(t testing.TB, text io.Reader) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := io.Copy(z, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return "JS1:" + base64.StdEncoding.EncodeToString(b.Bytes())
 }

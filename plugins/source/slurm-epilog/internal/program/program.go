@@ -6,7 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/syslog"
+	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/deliver"
@@ -65,6 +68,24 @@ func (p *Program) reportError(err error) {
 	if p.Syslog != nil {
 		p.Syslog(err.Error())
 	}
+}
+
+// devLog is where a syslog listens.
+const devLog = "/dev/log"
+
+// Syslog sends a line to the syslog of this machine, and nothing where none listens.
+func Syslog(text string) {
+	conn, err := net.DialTimeout("unixgram", devLog, 100*time.Millisecond)
+	if err != nil {
+		return
+	}
+	conn.Close()
+	w, err := syslog.New(syslog.LOG_WARNING|syslog.LOG_DAEMON, "bursar-epilog")
+	if err != nil {
+		return
+	}
+	defer w.Close()                        //nolint:errcheck // nowhere left to report it
+	_ = w.Warning(strings.TrimSpace(text)) // nowhere left to report it
 }
 
 // runEpilog tells of one job. Half of the time is for the agent, the other half for the

@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -28,4 +30,13 @@ func valueOf(classes []sums.Class, m record.Meta, key string) (string, bool) {
 		return "", false
 	}
 	return of(values[0])
+}
+
+// currentDirectory is who belongs where, as the books say now.
+func (a *Aggregator) currentDirectory() *accounting.Directory { return a.books.Now().Directory }
+
+// ownKeys are the meta keys of users and groups.
+func (a *Aggregator) ownKeys() report.Keys {
+	set := a.currentDirectory().Settings()
+	return report.Keys{User: set.UserKey, Group: set.GroupKey}
 }
