@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
+	"github.com/bursar-accounting/bursar/proto/gauges"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -94,11 +95,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		gauge(m.frames, float64(b.Last+1-b.First))
 		gauge(m.bytes, float64(b.Bytes))
 		gauge(m.maxBytes, float64(b.MaxBytes))
-		damaged := 0.0
-		if b.Damage != "" {
-			damaged = 1
-		}
-		gauge(m.damaged, damaged)
+		gauge(m.damaged, gauges.OneIf(b.Damage != ""))
 		for _, c := range b.Clusters {
 			gauge(m.behind, float64(c.Behind), c.ID)
 			gauge(m.acknowledged, float64(c.At.UnixMicro())/1e6, c.ID)
@@ -112,11 +109,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 func (m *metrics) collectSource(s *source, gauge func(*prometheus.Desc, float64, ...string), ch chan<- prometheus.Metric) {
 	cfg, status := s.currentStatus()
 	name := cfg.Name()
-	up := 1.0
-	if status.Err != nil {
-		up = 0
-	}
-	gauge(m.up, up, name)
+	gauge(m.up, gauges.OneIf(status.Err == nil), name)
 	if !status.LastSuccess.IsZero() {
 		gauge(m.success, float64(status.LastSuccess.UnixMicro())/1e6, name)
 	}

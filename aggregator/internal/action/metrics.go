@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/gauges"
 )
 
 // metrics show how the actions do, on the node that leads.
@@ -104,7 +105,7 @@ func (s *metrics) showStatus(out chan<- prometheus.Metric, st *Status) {
 	}
 	now := st.State()
 	for _, state := range []string{"healthy", "running", "partial", "failing", "unknown", "paused", "disabled"} {
-		put(s.up, oneIfTrue(state == now), state)
+		put(s.up, gauges.OneIf(state == now), state)
 	}
 	if st.Stored.LastSuccess != 0 {
 		put(s.last, float64(st.Stored.LastSuccess)/1e6)
@@ -112,7 +113,7 @@ func (s *metrics) showStatus(out chan<- prometheus.Metric, st *Status) {
 	if st.Last == nil {
 		return
 	}
-	put(s.partial, oneIfTrue(st.Last.Partial))
+	put(s.partial, gauges.OneIf(st.Last.Partial))
 	c := &st.Last.Counts
 	for state, n := range map[string]int{Done: c.Done, Rejected: c.Rejected, Unknown: c.Unknown, Skipped: c.Skipped, Superseded: c.Superseded} {
 		put(s.effects, float64(n), state)
@@ -130,11 +131,4 @@ func (g *Gauge) showGauge(out chan<- prometheus.Metric, name Name, seen map[stri
 	}
 	seen[id+string(encodeDocument(labels))] = true
 	out <- m
-}
-
-func oneIfTrue(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

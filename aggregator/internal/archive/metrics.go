@@ -1,6 +1,10 @@
 package archive
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bursar-accounting/bursar/proto/gauges"
+)
 
 // metrics shows a schedule to Prometheus. What there is no plan for is absent.
 type metrics struct {
@@ -43,15 +47,11 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 	set(m.interval, prometheus.GaugeValue, s.Plan.Every.Seconds())
 	set(m.failures, prometheus.CounterValue, float64(s.Failures))
-	failing := 0.0
-	if s.Err != nil {
-		failing = 1
-	}
-	set(m.failing, prometheus.GaugeValue, failing)
+	set(m.failing, prometheus.GaugeValue, gauges.OneIf(s.Err != nil))
 	if s.Last.IsZero() {
 		return
 	}
-	set(m.last, prometheus.GaugeValue, float64(s.Last.UnixMilli())/1000)
+	set(m.last, prometheus.GaugeValue, gauges.UnixSeconds(s.Last))
 	set(m.size, prometheus.GaugeValue, float64(s.Bytes))
 	if s.Took > 0 {
 		set(m.took, prometheus.GaugeValue, s.Took.Seconds())

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/gauges"
 )
 
 // Views gives pictures of this node's store.
@@ -389,16 +390,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 	}
-	gauge(c.differs, oneIfTrue(f.Differs))
-	gauge(c.disobeyed, oneIfTrue(f.Problem != nil))
+	gauge(c.differs, gauges.OneIf(f.Differs))
+	gauge(c.disobeyed, gauges.OneIf(f.Problem != nil))
 	if f.Committed != nil {
-		gauge(c.commit, float64(f.Committed.At.UnixMilli())/1000)
+		gauge(c.commit, gauges.UnixSeconds(f.Committed.At))
 	}
-}
-
-func oneIfTrue(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

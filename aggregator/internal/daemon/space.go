@@ -10,6 +10,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/gauges"
 )
 
 // newDiskGuard makes the guard of the disk that dir is on, with its metrics. A least of
@@ -28,8 +29,8 @@ func newDiskGuard(dir string, least int64, metrics prometheus.Registerer, log *s
 	gauge("disk_min_free_bytes", "Below so much free space writes wait.", func() float64 { return float64(guard.Marks().ReadOnly) })
 	gauge("disk_low_bytes", "Below so much free space nothing is pulled and the leadership is handed over.", func() float64 { return float64(guard.Marks().Low) })
 	gauge("disk_level", "How full the disk is: 0 normal, 1 it fills up, 2 nothing is pulled, 3 nothing is written.", func() float64 { return float64(guard.State().Level) })
-	gauge("writes_paused", "1 while writes wait for space on the disk.", func() float64 { return boolValue(guard.Check() != nil) })
-	gauge("pulls_paused", "1 while this node would not pull for want of space on the disk.", func() float64 { return boolValue(guard.CheckPull() != nil) })
+	gauge("writes_paused", "1 while writes wait for space on the disk.", func() float64 { return gauges.OneIf(guard.Check() != nil) })
+	gauge("pulls_paused", "1 while this node would not pull for want of space on the disk.", func() float64 { return gauges.OneIf(guard.CheckPull() != nil) })
 	return guard, nil
 }
 
@@ -60,11 +61,3 @@ func (a *Aggregator) answerMemory() *store.Budget {
 
 // answerPatience is how long an answer waits for memory where nothing else is set.
 const answerPatience = 25 * time.Second
-
-// boolValue is a truth as a gauge has it.
-func boolValue(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
-}

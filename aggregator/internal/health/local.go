@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/bursar-accounting/bursar/proto/gauges"
 )
 
 // localFormat is the version of what [Local.Encode] writes.
@@ -49,7 +51,7 @@ const (
 func (l Local) Brief() Local {
 	agents := slices.Clone(l.Agents)
 	if len(agents) > briefAgents {
-		slices.SortStableFunc(agents, func(a, b Agent) int { return int(boolValue(a.Connected) - boolValue(b.Connected)) })
+		slices.SortStableFunc(agents, func(a, b Agent) int { return int(gauges.OneIf(a.Connected) - gauges.OneIf(b.Connected)) })
 		agents = agents[:briefAgents]
 	}
 	for i := range agents {

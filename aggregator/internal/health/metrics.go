@@ -1,9 +1,9 @@
 package health
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bursar-accounting/bursar/proto/gauges"
 )
 
 // Metrics show the newest report of a watch to Prometheus: all that `bursar
@@ -80,7 +80,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	collectVerdict(&r, set)
 	collectNodes(&r, set)
 	for _, a := range r.Facts.Agents {
-		set("agent_connected", boolValue(a.Connected), a.Name)
+		set("agent_connected", gauges.OneIf(a.Connected), a.Name)
 		set("agent_behind_frames", float64(a.Behind), a.Name)
 	}
 	collectData(&r.Facts, set)
@@ -90,7 +90,7 @@ type setter func(name string, value float64, labels ...string)
 
 func collectVerdict(r *Report, set setter) {
 	set("health_state", map[State]float64{Healthy: 0, Degraded: 1, Failing: 2}[r.State])
-	set("health_last_report_timestamp_seconds", unixSeconds(r.Facts.Now))
+	set("health_last_report_timestamp_seconds", gauges.UnixSeconds(r.Facts.Now))
 	type kind struct{ id, severity string }
 	kinds := map[kind]int{}
 	differs := false
@@ -102,8 +102,8 @@ func collectVerdict(r *Report, set setter) {
 	for k, n := range kinds {
 		set("health_findings", float64(n), k.id, k.severity)
 	}
-	set("cluster_state_differs", boolValue(differs))
-	set("cluster_has_leader", boolValue(r.Facts.Leader != ""))
+	set("cluster_state_differs", gauges.OneIf(differs))
+	set("cluster_has_leader", gauges.OneIf(r.Facts.Leader != ""))
 }
 
 func collectNodes(r *Report, set setter) {
@@ -125,16 +125,16 @@ func collectNodes(r *Report, set setter) {
 			set("node_lag_entries", float64(n.Lag), n.Name)
 		}
 		if !n.Seen.IsZero() {
-			set("node_last_contact_timestamp_seconds", unixSeconds(n.Seen), n.Name)
+			set("node_last_contact_timestamp_seconds", gauges.UnixSeconds(n.Seen), n.Name)
 		}
 		set("node_clock_offset_seconds", n.ClockOffset.Seconds(), n.Name)
 		if n.Disk.Size > 0 {
 			set("node_disk_free_ratio", n.Disk.Share()/100, n.Name)
 		}
-		set("node_fenced", boolValue(n.Fenced != ""), n.Name)
-		set("node_config_differs", boolValue(len(n.ConfigDiffers) > 0), n.Name)
+		set("node_fenced", gauges.OneIf(n.Fenced != ""), n.Name)
+		set("node_config_differs", gauges.OneIf(len(n.ConfigDiffers) > 0), n.Name)
 		if !n.CertEnds.IsZero() {
-			set("node_certificate_expiry_timestamp_seconds", unixSeconds(n.CertEnds), n.Name)
+			set("node_certificate_expiry_timestamp_seconds", gauges.UnixSeconds(n.CertEnds), n.Name)
 		}
 		set("node_info", 1, n.Name, n.Version)
 	}
@@ -161,19 +161,10 @@ func collectData(f *Facts, set setter) {
 		}
 		set("sources_not_conserved", float64(len(d.Lost)))
 		if !d.CompleteTo.IsZero() {
-			set("complete_to_timestamp_seconds", unixSeconds(d.CompleteTo))
+			set("complete_to_timestamp_seconds", gauges.UnixSeconds(d.CompleteTo))
 		}
 	}
 	if !f.Backup.Last.IsZero() {
-		set("snapshot_last_saved_timestamp_seconds", unixSeconds(f.Backup.Last))
+		set("snapshot_last_saved_timestamp_seconds", gauges.UnixSeconds(f.Backup.Last))
 	}
 }
-
-func boolValue(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

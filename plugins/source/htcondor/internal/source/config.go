@@ -281,8 +281,6 @@ func (f *filter) wantsJob(j *job.Job) bool {
 
 // wantsQueued reports whether the runs of a job in the queue are wanted, however they end.
 func (f *filter) wantsQueued(j *job.Job) bool {
-	return (len(f.Universes) == 0 || slices.Contains(f.Universes, j.UniverseName())) && inList(f.Users, j.Owner) &&
+	return (len(f.Universes) == 0 || slices.Contains(f.Universes, j.UniverseName())) && (len(f.Users) == 0 || slices.Contains(f.Users, j.Owner)) &&
 		(len(f.Groups) == 0 || slices.Contains(f.Groups, j.Group())) && (len(f.Projects) == 0 || slices.Contains(f.Projects, j.Project()))
 }
-
-func inList(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
