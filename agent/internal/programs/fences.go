@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/bursar-accounting/bursar/proto/durable"
 	"hash/crc32"
 	"io/fs"
 	"os"
 	"slices"
 	"sync"
+
+	"github.com/bursar-accounting/bursar/proto/durable"
 )
 
 // Fences are the greatest fences of all actions, in a file.
