@@ -422,8 +422,10 @@ func (e *estate) awaitEnd(connection <-chan struct{}) {
 	}
 }
 
-// onlyEnded makes sure that the agent and the first node have ended connections of
-// that peer, and none of anyone else: all others were made again in time.
+// onlyEnded makes sure that the agent and the first node have broken off connections of
+// that peer, and none of anyone else: all others were made again in time. Only those by which
+// the agent is pulled from may be among them, since the test does not wait for as long as the
+// runbook says; a pull that is broken off is repeated.
 func (e *estate) onlyEnded(peer string) {
 	e.t.Helper()
 	for name, d := range map[string]*site.Daemon{"head1": e.agent.Daemon, "agg1": e.nodes[0].Daemon, "agg2": e.nodes[1].Daemon, "agg3": e.nodes[2].Daemon} {
@@ -432,7 +434,11 @@ func (e *estate) onlyEnded(peer string) {
 			if !strings.Contains(line, "a connection was ended") {
 				continue
 			}
-			if ended++; !strings.Contains(line, "peer="+peer) {
+			switch {
+			case strings.Contains(line, "peer="+peer):
+				ended++
+			case name == "head1" && strings.Contains(line, "peer=aggregator/agg"), strings.Contains(line, "peer=agent/head1"):
+			default:
 				e.t.Errorf("%s has broken off a connection that is needed: %s", name, line)
 			}
 		}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,7 @@ type Server struct {
 	Resumed func()
 
 	told atomic.Uint64 // the first frame of the damage that was logged
+	age  time.Duration // of a connection that is ended in order; 0: maxAge
 }
 
 // Limits of one answer to Pull.
@@ -75,6 +77,13 @@ const (
 	maxProgram = time.Hour + time.Minute
 )
 
+// maxAge is after how long a connection is ended in order: calls under way are answered on it, and the
+// aggregator makes the next one, or takes the one that waits. So certificates are shown again well before
+// those of an hour's life, which are renewed after two thirds of it, end. It is not less since gRPC sends no
+// pings on a connection from then on: whether an aggregator that has a program run is still there
+// is then left to TCP, which takes minutes.
+const maxAge = 10 * time.Minute
+
 // Run serves on l until ctx ends. Calls that wait are then cut off.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	server := grpc.NewServer(
@@ -83,7 +92,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 		grpc.MaxSendMsgSize(maxPull+(2<<20)),
 		grpc.MaxConcurrentStreams(64),
 		grpc.ConnectionTimeout(10*time.Second),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second, MaxConnectionAge: time.Hour, MaxConnectionAgeGrace: maxProgram}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second, MaxConnectionAge: cmp.Or(s.age, maxAge), MaxConnectionAgeGrace: maxProgram}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 	)
 	bursarv1.RegisterAgentServer(server, s)

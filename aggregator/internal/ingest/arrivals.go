@@ -48,13 +48,12 @@ func NewArrivals(keys *identity.Keys) *Arrivals {
 type arrival struct {
 	net.Conn
 
-	agent      string
-	state      tls.ConnectionState
-	generation uint64        // of this node's certificates that it was shown
-	watched    chan struct{} // closed when the watch has ended
-	sound      bool          // the other end is there and has said nothing; by then
-	once       sync.Once
-	ended      chan struct{} // closed with the connection
+	agent   string
+	state   tls.ConnectionState
+	watched chan struct{} // closed when the watch has ended
+	sound   bool          // the other end is there and has said nothing; by then
+	once    sync.Once
+	ended   chan struct{} // closed with the connection
 }
 
 // Close closes the connection.
@@ -73,7 +72,7 @@ func (a *Arrivals) Serve(conn *tls.Conn) {
 		return
 	}
 	c := &arrival{
-		Conn: a.keys.Guard(conn, state.PeerCertificates), agent: id.Name, state: state, generation: a.keys.Generation(),
+		Conn: a.keys.Guard(conn, state.PeerCertificates), agent: id.Name, state: state,
 		watched: make(chan struct{}), ended: make(chan struct{}),
 	}
 	defer a.forget(c)
@@ -144,8 +143,7 @@ func (a *Arrivals) forget(c *arrival) {
 }
 
 // Take returns a connection of the agent, and waits for one until ctx ends. The caller
-// closes it. A connection that was shown certificates of old is not used: the agent dials
-// again when it ends.
+// closes it.
 func (a *Arrivals) Take(ctx context.Context, agent string) (net.Conn, error) {
 	for {
 		a.mu.Lock()
@@ -159,7 +157,7 @@ func (a *Arrivals) Take(ctx context.Context, agent string) (net.Conn, error) {
 			case <-ctx.Done():
 				return nil, fmt.Errorf("%w: %w", ErrNotDialled, ctx.Err())
 			}
-		case c.generation == a.keys.Generation() && c.leaveWatch():
+		case c.leaveWatch():
 			return c, nil
 		default:
 			go c.end()

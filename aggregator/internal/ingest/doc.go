@@ -7,12 +7,11 @@
 // harmless. What is acknowledged is the cursor that the store answers. While one batch
 // is committed the next is pulled already.
 //
-// A [Connection] of gRPC follows the certificates of its own end. gRPC keeps a
-// connection for as long as it works, and with it the certificates that were shown when
-// it was made; a Connection makes another one beside it when they were renewed. Calls go
-// on over the old one until the new one stands, and those that are under way there are
-// finished before it is closed, so that no call fails for it. Where the other end does
-// not accept the new certificate the old connection stays in use.
+// A connection lasts for some minutes: then the agent ends it in order (GOAWAY of HTTP/2), calls under
+// way are answered on it, and the next call makes a new one with the certificates of then. So one
+// that was renewed in time is shown before the one before it ends, and no call fails for that.
+// A pull that is broken off nevertheless, since the other end's certificate is not valid any more
+// ([identity.Keys.Guard]), is repeated from the cursor.
 //
 // An agent without an address dials in. Its connection waits in [Arrivals], on every node,
 // until the loop of the leader needs one; with it comes the proof of who the agent is, so

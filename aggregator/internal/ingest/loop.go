@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -92,7 +91,6 @@ type Loop struct {
 	told     bool              // the agent knows that the cluster went back, if it did
 	cert     *x509.Certificate // of the agent; nil while unknown
 	replaced *x509.Certificate // by cert, in a renewal: older connections show it still
-	renewed  atomic.Uint64     // counts renewals, after which a new connection is made
 }
 
 // Bounds of one pull.

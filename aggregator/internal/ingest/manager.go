@@ -54,7 +54,7 @@ type Manager struct {
 type running struct {
 	*Loop
 
-	conn   *Connection
+	conn   *grpc.ClientConn
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -140,8 +140,7 @@ func (m *Manager) beginLoop(ctx context.Context, a Agent) (*running, error) {
 		Name: a.Name, Address: a.Address, Cluster: m.Cluster, Restored: m.Restored, Version: m.Version,
 		Cursors: m.Cursors, Commit: m.Commit, Log: m.Log, Metrics: m.Metrics, Renew: m.Renew,
 	}
-	generation := func() uint64 { return m.Keys.Generation() + loop.renewed.Load() }
-	conn, err := NewConnection(func() (*grpc.ClientConn, error) { return Dial(a, m.Keys, m.Arrivals) }, generation)
+	conn, err := Dial(a, m.Keys, m.Arrivals)
 	if err != nil {
 		return nil, err
 	}

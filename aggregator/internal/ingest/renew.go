@@ -99,6 +99,5 @@ func (l *Loop) renewCertificate(ctx context.Context, old *x509.Certificate) {
 	}
 	l.replaced = old
 	l.keepCertificate(next)
-	l.renewed.Add(1)
 	l.Log.Info("an agent's certificate was renewed", "agent", l.Name, "ends", next.NotAfter.UTC())
 }
