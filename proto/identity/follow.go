@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// grace is how long an open connection goes on whose other end would not be let in
+// Grace is how long an open connection goes on whose other end would not be let in
 // any more. New ones are refused at once; peers whose certificates were renewed
 // have the time to make one, and what was asked on the old one is answered.
-const grace = 30 * time.Second
+const Grace = 30 * time.Second
 
 // ties are the connections that are followed.
 type ties struct {
@@ -84,7 +84,7 @@ func (k *Keys) sweepConnections(now time.Time, told func(*x509.Certificate, erro
 			t.broken = time.Time{}
 		case t.broken.IsZero():
 			t.broken = now
-		case now.Sub(t.broken) >= grace:
+		case now.Sub(t.broken) >= Grace:
 			k.ties.dropTie(t)
 			told(t.chain[0], err)
 			go t.end() // the other end may not read its farewell

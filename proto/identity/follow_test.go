@@ -97,14 +97,14 @@ func TestAnOpenConnectionEndsSoonAfterItsAuthorityIsGoneAndOthersGoOn(t *testing
 	p.trust("new")
 	p.reload()
 	look(2*time.Hour, 0) // it is seen, and has its grace
-	look(2*time.Hour+grace-time.Second, 0)
+	look(2*time.Hour+Grace-time.Second, 0)
 	p.trust("old", "new")
 	p.reload()
 	look(3*time.Hour, 0) // it was a mistake
 	p.trust("new")
 	p.reload()
 	look(4*time.Hour, 0)
-	look(4*time.Hour+grace, 1)
+	look(4*time.Hour+Grace, 1)
 	look(5*time.Hour, 1)
 	if who := <-ends; who != "old" || len(ends) > 0 || !strings.Contains(told.String(), "aggregator/agg1") {
 		t.Errorf("%s and %d more:\n%s", who, len(ends), &told)
@@ -125,7 +125,7 @@ func TestAGuardedConnectionIsClosedAndAClosedOneIsForgotten(t *testing.T) {
 		t.Errorf("%d connections are followed", n)
 	}
 	now := time.Now()
-	for _, at := range []time.Time{now, now.Add(grace)} {
+	for _, at := range []time.Time{now, now.Add(Grace)} {
 		p.keys.sweepConnections(at, func(*x509.Certificate, error) {})
 	}
 	if _, err := far.Read(make([]byte, 1)); err == nil {

@@ -45,8 +45,7 @@ func (t *Transport) noteDialled(c *Conn, to Server) {
 
 // renewConnections closes the connections of raft, one after the other, that showed an own
 // certificate of before: raft makes new ones by itself, and repeats what was under
-// way. Connections about images end by themselves, and those of peers are replaced
-// by who has dialled them.
+// way. Connections about images end by themselves, and those of peers by their age.
 func (t *Transport) renewConnections() {
 	tick := time.NewTicker(t.conf.renewEvery)
 	defer tick.Stop()

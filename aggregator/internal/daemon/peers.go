@@ -138,7 +138,7 @@ func (a *Aggregator) peerConfig(file *membership.PeerFile) membership.Config {
 		Refuse: a.checkWritable, Sources: []membership.FactSource{membership.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
 	}
 	if a.transport != nil {
-		conf.Listener, conf.Dial, conf.Generation = a.transport.Peers(), a.transport.DialPeer, a.set.Keys.Generation
+		conf.Listener, conf.Dial = a.transport.Peers(), a.transport.DialPeer
 	}
 	return conf
 }

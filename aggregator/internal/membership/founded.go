@@ -27,7 +27,7 @@ const helloTries = 3
 // cluster of which the node with the id me is a member itself, and the names of
 // those that did not answer. Of conf only Name, Peers, Dial and Log count.
 func Found(ctx context.Context, conf Config, me string) (founded []Founded, silent []string) {
-	p := &Peer{me: Listed{Name: conf.Name, ID: me, Addr: conf.Peers[conf.Name]}, links: newLinks(conf.Dial, unchangedGeneration), conf: conf}
+	p := &Peer{me: Listed{Name: conf.Name, ID: me, Addr: conf.Peers[conf.Name]}, links: newLinks(conf.Dial), conf: conf}
 	defer p.links.closeAll()
 	for name, addr := range conf.Peers {
 		p.peers = append(p.peers, Listed{Name: name, Addr: addr})
@@ -60,6 +60,3 @@ func hasID(nodes []Listed, id string) bool {
 	}
 	return false
 }
-
-// unchangedGeneration is the generation of certificates that are not renewed.
-func unchangedGeneration() uint64 { return 0 }

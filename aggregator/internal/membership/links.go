@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
-	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -27,23 +26,18 @@ const (
 	maxResponse = 8 << 20
 )
 
-// linkIdle is how long a connection stays without a call. Without calls it is not made anew
-// when the own certificate is renewed, and the other end would have to break it off.
-const linkIdle = 10 * time.Second
-
-// links are the connections to other nodes. They are made at the first call.
+// links are the connections to other nodes. They are made at the first call, and again at the first
+// one after the other node has ended them for their age.
 type links struct {
-	dial       func(ctx context.Context, to cluster.Server) (net.Conn, error)
-	generation func() uint64 // of the own certificates
-	idle       time.Duration
+	dial func(ctx context.Context, to cluster.Server) (net.Conn, error)
 
 	mu     sync.Mutex
-	open   map[cluster.Server]*ingest.Connection
+	open   map[cluster.Server]*grpc.ClientConn
 	closed bool
 }
 
-func newLinks(dial func(context.Context, cluster.Server) (net.Conn, error), generation func() uint64) *links {
-	return &links{dial: dial, generation: generation, idle: linkIdle, open: map[cluster.Server]*ingest.Connection{}}
+func newLinks(dial func(context.Context, cluster.Server) (net.Conn, error)) *links {
+	return &links{dial: dial, open: map[cluster.Server]*grpc.ClientConn{}}
 }
 
 var errLinksClosed = errors.New("this node stops")
@@ -61,7 +55,7 @@ func (l *links) clientOf(node cluster.Server) (bursarv1.PeerClient, error) {
 	conn := l.open[node]
 	if conn == nil {
 		var err error
-		if conn, err = ingest.NewConnection(func() (*grpc.ClientConn, error) { return l.connectTo(node) }, l.generation); err != nil {
+		if conn, err = l.connectTo(node); err != nil {
 			return nil, fmt.Errorf("connect to %s: %w", node.Addr, err)
 		}
 		l.open[node] = conn
@@ -79,7 +73,6 @@ func (l *links) connectTo(node cluster.Server) (*grpc.ClientConn, error) {
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 3 * time.Second,
 		}),
-		grpc.WithIdleTimeout(l.idle),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.WithDisableServiceConfig(),
 	)

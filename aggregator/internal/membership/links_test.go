@@ -4,13 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/stats"
-	"google.golang.org/grpc/status"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -18,19 +15,22 @@ import (
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
 )
 
-// ends tells when a connection of a server has ended.
-type ends struct {
-	sentHandler
+// slowServer answers a Promise when it is told to, and a Hello at once.
+type slowServer struct {
+	bursarv1.UnimplementedPeerServer
 
-	ended chan struct{}
+	asked  chan struct{} // a Promise has come
+	answer chan struct{}
 }
 
-func (e ends) HandleRPC(context.Context, stats.RPCStats) {}
+func (s slowServer) Promise(context.Context, *bursarv1.PromiseRequest) (*bursarv1.PromiseResponse, error) {
+	s.asked <- struct{}{}
+	<-s.answer
+	return &bursarv1.PromiseResponse{}, nil
+}
 
-func (e ends) HandleConn(_ context.Context, s stats.ConnStats) {
-	if _, ok := s.(*stats.ConnEnd); ok {
-		e.ended <- struct{}{}
-	}
+func (slowServer) Hello(context.Context, *bursarv1.HelloRequest) (*bursarv1.HelloResponse, error) {
+	return &bursarv1.HelloResponse{}, nil
 }
 
 func newTransport(t *testing.T, keys *identity.Keys, id string) *cluster.Transport {
@@ -49,31 +49,46 @@ func newTransport(t *testing.T, keys *identity.Keys, id string) *cluster.Transpo
 	return tr
 }
 
-func TestLinks_ConnectionWithoutCalls_Ends_AndIsMadeAgainByTheNext(t *testing.T) {
+func TestLinks_ConnectionReachesItsAge_IsMadeAgainAndNoCallFails(t *testing.T) {
 	t.Parallel()
 	ca := identitytest.New(t)
 	a, b := newTransport(t, ca.Keys(identity.Aggregator, "agg1"), "a"), newTransport(t, ca.Keys(identity.Aggregator, "agg2"), "b")
-	told := ends{ended: make(chan struct{}, 9)}
-	s := grpc.NewServer(grpc.Creds(proven{}), grpc.StatsHandler(told))
-	bursarv1.RegisterPeerServer(s, bursarv1.UnimplementedPeerServer{})
+	slow := slowServer{asked: make(chan struct{}), answer: make(chan struct{})}
+	s := newServer(10 * time.Millisecond)
+	bursarv1.RegisterPeerServer(s, slow)
 	go func() { _ = s.Serve(b.Peers()) }() // until Stop
 	t.Cleanup(s.Stop)
 
-	l := newLinks(a.DialPeer, func() uint64 { return 0 })
+	var made atomic.Int64
+	l := newLinks(func(ctx context.Context, to cluster.Server) (net.Conn, error) {
+		made.Add(1)
+		return a.DialPeer(ctx, to)
+	})
 	t.Cleanup(l.closeAll)
-	l.idle = 20 * time.Millisecond
-	for _, node := range []cluster.Server{{Addr: b.Addr()}, {ID: "b", Addr: b.Addr()}, {Addr: b.Addr()}} {
-		client, err := l.clientOf(node)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := client.Hello(t.Context(), &bursarv1.HelloRequest{}); status.Code(err) != codes.Unimplemented {
-			t.Fatal(err)
-		}
-		select {
-		case <-told.ended:
-		case <-time.After(time.Minute):
-			t.Fatalf("%v: a connection without calls stays", node)
-		}
+	client, err := l.clientOf(cluster.Server{ID: "b", Addr: b.Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	underWay := make(chan error)
+	go func() {
+		_, err := client.Promise(t.Context(), &bursarv1.PromiseRequest{})
+		underWay <- err
+	}()
+	<-slow.asked
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			for made.Load() < 20 {
+				if _, err := client.Hello(t.Context(), &bursarv1.HelloRequest{}); err != nil {
+					t.Errorf("connection %d: %v", made.Load(), err)
+					return
+				}
+			}
+		})
+	}
+	callers.Wait()
+	close(slow.answer)
+	if err := <-underWay; err != nil {
+		t.Error("a call on the first connection: ", err)
 	}
 }

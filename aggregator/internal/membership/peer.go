@@ -57,9 +57,6 @@ type Config struct {
 	// cluster.Transport does. Nil: this node is alone.
 	Listener net.Listener
 	Dial     func(ctx context.Context, to cluster.Server) (net.Conn, error)
-	// Generation counts how often this node's certificates were renewed, after
-	// which it makes its connections again; nil: never.
-	Generation func() uint64
 	// Refuse returns why this node cannot take a write now, such as a full disk;
 	// nil is never.
 	Refuse func() error
@@ -99,7 +96,7 @@ func New(conf Config) *Peer {
 	}
 	sortListed(p.peers)
 	p.me = Listed{Name: conf.Name, ID: conf.Node.ID(), Addr: conf.Peers[conf.Name]}
-	p.links = newLinks(conf.Dial, conf.Generation)
+	p.links = newLinks(conf.Dial)
 	p.leaders.init()
 	p.gate.init()
 	p.roster = NewRoster(p.Fact)

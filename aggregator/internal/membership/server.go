@@ -12,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 // server answers the other nodes.
@@ -24,20 +25,32 @@ type server struct {
 // stopTime is how long calls of other nodes may take to end.
 const stopTime = 5 * time.Second
 
-// servePeers answers other nodes until ctx ends.
-func (p *Peer) servePeers(ctx context.Context) error {
-	s := grpc.NewServer(
+// linkAge is after how long a connection of another node is ended in order. With the tenth that gRPC adds
+// by chance, it is less than the time after which [identity.Keys.Follow] breaks a connection off: by
+// then nodes with valid certificates have made a new one, and no write is broken off, whose outcome
+// would be unknown.
+const linkAge = identity.Grace * 2 / 3
+
+// callTime bounds calls on a connection that was ended in order.
+const callTime = time.Hour
+
+// newServer makes a server of gRPC whose connections are ended in order when they have that age.
+func newServer(age time.Duration) *grpc.Server {
+	return grpc.NewServer(
 		grpc.Creds(proven{}),
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxResponse),
 		grpc.MaxConcurrentStreams(256),
 		grpc.ConnectionTimeout(5*time.Second),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			Time: 10 * time.Second, Timeout: 5 * time.Second,
-			// So that what both ends have proved is never older; calls are moved in order.
-			MaxConnectionAge: time.Hour, MaxConnectionAgeGrace: time.Minute,
+			Time: 10 * time.Second, Timeout: 5 * time.Second, MaxConnectionAge: age, MaxConnectionAgeGrace: callTime,
 		}),
 	)
+}
+
+// servePeers answers other nodes until ctx ends.
+func (p *Peer) servePeers(ctx context.Context) error {
+	s := newServer(linkAge)
 	bursarv1.RegisterPeerServer(s, server{p: p})
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
