@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/bursar-accounting/bursar/proto/gauges"
 	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
@@ -74,7 +75,7 @@ func NewClock(opt ClockOptions) *Clock {
 	c := &Clock{opt: opt}
 	opt.Metrics.MustRegister(
 		newGauge("bursar_clock_offset_seconds", "How far this node's clock is ahead of the middle of all nodes' clocks.", func() float64 { return c.Offset().Seconds() }),
-		newGauge("bursar_clock_wrong", "1 while this node's clock is so far from the others' that it proposes nothing.", func() float64 { return oneIfTrue(c.Check() != nil) }),
+		newGauge("bursar_clock_wrong", "1 while this node's clock is so far from the others' that it proposes nothing.", func() float64 { return gauges.OneIf(c.Check() != nil) }),
 	)
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/gauges"
 	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
@@ -94,29 +95,15 @@ func NewWatch(opt WatchOptions) *Watch {
 	opt.Every, opt.Look = cmp.Or(opt.Every, defaultEvery), cmp.Or(opt.Look, defaultLook)
 	w := &Watch{opt: opt, votes: map[uint64]map[string]vote{}}
 	opt.Metrics.MustRegister(
-		newGauge("bursar_state_diverged", "1 while the states of the nodes differ and none has a majority: nothing is written.", func() float64 { return oneIfTrue(w.Check() != nil) }),
+		newGauge("bursar_state_diverged", "1 while the states of the nodes differ and none has a majority: nothing is written.", func() float64 { return gauges.OneIf(w.Check() != nil) }),
 		newGauge("bursar_state_wrong_nodes", "Members whose state differs from that of the majority.", func() float64 { return float64(len(w.Facts().Wrong)) }),
-		newGauge("bursar_state_compare_success_timestamp_seconds", "When all members were last found to have the same state.", func() float64 { return unixSeconds(w.Facts().Equal) }),
+		newGauge("bursar_state_compare_success_timestamp_seconds", "When all members were last found to have the same state.", func() float64 { return gauges.UnixSeconds(w.Facts().Equal) }),
 	)
 	return w
 }
 
 func newGauge(name, help string, value func() float64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
-}
-
-func oneIfTrue(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func unixSeconds(t time.Time) float64 {
-	if t.IsZero() {
-		return 0
-	}
-	return float64(t.UnixMilli()) / 1000
 }
 
 // Lead has the nodes remember their state, at once and again and again, as long
