@@ -90,7 +90,10 @@ func (d *decoder) decodeAttributes(s *spec, b, rest *hclsyntax.Body, target refl
 			continue
 		}
 		setRange(target, s.attrAt[a.Name], a.SrcRange)
-		diags.Extend(d.decodeAttribute(a, f, target.FieldByIndex(f.index)))
+		written, more := d.decodeAttribute(a, f, target.FieldByIndex(f.index))
+		if diags.Extend(more); written {
+			s.setPlace(target, a.Name, a.Expr.Range())
+		}
 	}
 	return diags
 }
@@ -102,14 +105,16 @@ func setRange(target reflect.Value, index []int, r Range) {
 	}
 }
 
-func (d *decoder) decodeAttribute(a *hclsyntax.Attribute, f attrField, field reflect.Value) Diagnostics {
-	v := valueDecoder{ctx: d.ctx, name: a.Name, optional: f.optional}
-	diags := v.decodeExpression(a.Expr, field)
-	if !diags.HasErrors() {
+// decodeAttribute reports whether the attribute has a value, and what is wrong with it.
+func (d *decoder) decodeAttribute(a *hclsyntax.Attribute, f attrField, field reflect.Value) (written bool, diags Diagnostics) {
+	null := false
+	v := valueDecoder{ctx: d.ctx, name: a.Name, optional: f.optional, null: &null}
+	diags = v.decodeExpression(a.Expr, field)
+	if written = !diags.HasErrors(); written {
 		v.secret = mayHoldSecret(a.Expr, d.ctx)
 		diags.Extend(v.reportFailure(cty.DynamicVal, a.Expr.Range(), f.checkLimits(field)))
 	}
-	return diags
+	return written && !null, diags
 }
 
 func (d *decoder) reportMissing(s *spec, b *hclsyntax.Body, at Range) Diagnostics {
@@ -277,15 +282,17 @@ func (d *decoder) decodeBlock(b *hclsyntax.Block, f blockField, elem reflect.Val
 	var diags Diagnostics
 	for i, text := range b.Labels {
 		if i < len(s.labels) && text != "" {
-			diags.Extend(s.labels[i].setLabel(elem, text, b.LabelRanges[i]))
+			diags.Extend(s.setLabel(elem, i, text, b.LabelRanges[i]))
 		}
 	}
-	setRange(elem, s.defAt, b.DefRange())
+	s.setHeader(elem, b.DefRange())
 	return append(diags, d.decodeBody(b.Body, b.DefRange(), elem)...)
 }
 
 // setLabel puts a label into its field.
-func (l *labelField) setLabel(target reflect.Value, text string, r Range) Diagnostics {
+func (s *spec) setLabel(target reflect.Value, i int, text string, r Range) Diagnostics {
+	l := &s.labels[i]
+	s.setPlace(target, l.name, r)
 	field := target.FieldByIndex(l.index)
 	if field.Type() == reflect.TypeFor[String]() {
 		field.Set(reflect.ValueOf(String{Value: text, Range: r}))

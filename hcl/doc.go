@@ -22,7 +22,7 @@
 //   - What a decoded struct holds, as JSON: [EncodeJSON], [DecodeJSON], [Members], [MembersOf].
 //     What its tags say, for help and documentation: [SettingsOf].
 //   - Problems: [Diagnostics] with [Errorf] and [Warnf]; [Suggest] and [DidYouMean] say which name was meant,
-//     [FileError] what is wrong with a file, [HideSecrets] leaves secrets out.
+//     [FileError] what is wrong with a file, [Places] where in a block something is wrong, [HideSecrets] leaves secrets out.
 //   - Values, each with its Range: [Duration], [Size], [Address], [Time], [Path] (relative to
 //     the file that it is written in), [String] (Value, Sensitive), [Decimal] (exact). [List],
 //     which is one value or several, its kind [Strings], and [Absolute] have none.
@@ -55,6 +55,7 @@
 //	Rest    Body            `hcl:",remain"`          // what no other field took
 //	Range   Range           `hcl:",def_range"`       // of the block's header
 //	NameAt  Range           `hcl:"name,attr_range"`  // of an attribute
+//	Places  Places          `hcl:",places"`          // of the header, the labels and the attributes
 //
 // An attribute may have more tags:
 //

@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,13 +44,11 @@ func Members(target any) []Member { return objectMembers(structOf(target), Range
 
 func objectMembers(v reflect.Value, at Range) (out []Member) {
 	s := specOf(v.Type())
-	if s.defAt != nil {
-		at = v.FieldByIndex(s.defAt).Interface().(Range)
-	}
+	at = s.headerOf(v, at)
 	for _, name := range s.attrNames {
 		if value, where, ok := writtenValue(v.FieldByIndex(s.attrs[name].index)); ok {
 			if where == (Range{}) {
-				where = at
+				where = cmp.Or(s.placesOf(v)[name], at)
 			}
 			out = append(out, Member{Name: name, Value: mustJSON(value), Range: where})
 		}
@@ -65,9 +64,7 @@ func objectMembers(v reflect.Value, at Range) (out []Member) {
 					m.Range = s.Range
 				}
 			}
-			if inner.defAt != nil {
-				m.Range = block.FieldByIndex(inner.defAt).Interface().(Range)
-			}
+			m.Range = inner.headerOf(block, m.Range)
 			if len(m.Members) > 0 || f.slice || f.pointer {
 				out = append(out, m)
 			}
@@ -242,23 +239,25 @@ func decodeObject(text []byte, at Range, target reflect.Value) (diags Diagnostic
 	}
 	s := specOf(target.Type())
 	setDefaults(target)
-	for _, l := range s.labels {
+	for i, l := range s.labels {
 		var label string
 		if err := json.Unmarshal(raw[l.name], &label); err != nil || label == "" {
 			diags.Extend(unreadableAt(at, "%s is missing", l.name))
 		}
 		at.Filename += " " + strconv.Quote(label)
 		if label != "" {
-			diags.Extend(l.setLabel(target, label, at))
+			diags.Extend(s.setLabel(target, i, label, at))
 		}
 		delete(raw, l.name)
 	}
-	setRange(target, s.defAt, at)
+	s.setHeader(target, at)
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		if f, ok := s.attrs[name]; ok {
 			setRange(target, s.attrAt[name], at)
 			if err := f.decodeJSON(raw[name], at, target.FieldByIndex(f.index)); err != nil {
 				diags.Extend(unreadableAt(at, "%s: %v", name, err))
+			} else {
+				s.setPlace(target, name, at)
 			}
 		} else if f, ok := s.blocks[name]; ok {
 			diags.Extend(f.decodeJSON(raw[name], Range{Filename: at.Filename + " " + name}, target.FieldByIndex(f.index)))
@@ -285,7 +284,7 @@ func (f *attrField) decodeJSON(raw json.RawMessage, at Range, field reflect.Valu
 	if bytes.Equal(raw, []byte("null")) {
 		return errors.New("it is null")
 	}
-	if !readsItself(field.Type()) {
+	if field.Kind() != reflect.String && !readsItself(field.Type()) {
 		if err := json.Unmarshal(raw, field.Addr().Interface()); err != nil {
 			return err
 		}

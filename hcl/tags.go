@@ -42,6 +42,7 @@ type spec struct {
 	labels    []labelField
 	attrAt    map[string][]int // fields for the places of attributes
 	defAt     []int            // the field for the place of the block
+	places    []int            // the field for all places
 	remain    []int
 	attrNames []string
 	typeNames []string
@@ -77,6 +78,8 @@ func (s *spec) addField(t reflect.Type, f reflect.StructField, tag string) {
 		s.remain = i
 	case "def_range":
 		s.defAt = i
+	case "places":
+		s.places = i
 	case "attr_range":
 		s.attrAt[name] = i
 	default:

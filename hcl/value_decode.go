@@ -32,6 +32,7 @@ type valueDecoder struct {
 	name     string // of the attribute; may be empty
 	optional bool   // null keeps what the field has
 	secret   bool   // env() or file() may have a share in the value
+	null     *bool  // set when the attribute is null
 }
 
 func (d valueDecoder) failAt(r Range, format string, args ...any) Diagnostics {
@@ -188,6 +189,9 @@ func (d valueDecoder) decodeNull(r Range, field reflect.Value) Diagnostics {
 		return nil
 	}
 	if field.Kind() == reflect.Pointer || d.optional {
+		if d.null != nil {
+			*d.null = true
+		}
 		return nil
 	}
 	return d.failAt(r, "a value is needed here, not null")

@@ -4,7 +4,10 @@ import (
 	"math/big"
 	"strings"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -38,6 +41,19 @@ func priceAmount(amount int64, span record.Time, billionths int64) Amount {
 	n := new(big.Int).Mul(big.NewInt(amount), big.NewInt(int64(span)))
 	return Amount{n.Mul(n, big.NewInt(billionths))}
 }
+
+// DecodeHCL implements hcl.ValueDecoder: it reads what hcl.Decimal reads.
+func (a *Amount) DecodeHCL(v cty.Value, r hcl.Range) error {
+	var d hcl.Decimal
+	err := d.DecodeHCL(v, r)
+	if err == nil {
+		*a = Billionths(d.Billionths)
+	}
+	return err
+}
+
+// String writes a with all digits of an amount that is configured.
+func (a Amount) String() string { return a.Decimal(9) }
 
 func (a Amount) big() *big.Int {
 	if a.grains == nil {

@@ -47,9 +47,6 @@ func (b *Budgets) Only(seen func(*Budget) bool) *Budgets {
 	return only
 }
 
-// Amount is what there is for each period.
-func (b *Budget) Amount() Amount { return Billionths(b.Billionths) }
-
 // Period is a time for which a budget has its amount.
 type Period struct {
 	// Name is that of the unit of the calendar, such as 2026-Q3; "" of a single period.
@@ -86,10 +83,13 @@ func unitOf(at record.Time, u calendar.Unit, zone *time.Location) (string, calen
 	return name, w, nil
 }
 
+// pace is over how long the present pace is measured.
+func (b *Budget) pace() record.Time { return cmp.Or(record.Time(b.Pace.Microseconds()), DefaultPace) }
+
 // paceFrom is from when on the present pace is measured: the start of a day, since
 // sums are kept by day, and not before a single period.
 func (b *Budget) paceFrom(p Period, now record.Time) (record.Time, error) {
-	_, day, err := unitOf(max(now-cmp.Or(b.Pace, DefaultPace), record.MinTime), calendar.Day, b.location())
+	_, day, err := unitOf(max(now-b.pace(), record.MinTime), calendar.Day, b.location())
 	if b.Every == calendar.None {
 		return max(day.From, p.From), err
 	}

@@ -306,7 +306,7 @@ func (p *page) narrowExhaustion(ctx context.Context, w calendar.Window, u calend
 			sum, wanted := before[s]
 			for b := 0; wanted && b < len(edges)-1; b++ {
 				next := sum.Add(c.usedIn(b))
-				if next.Cmp(s.Budget.Amount()) < 0 {
+				if next.Cmp(s.Budget.Amount) < 0 {
 					sum = next
 					continue
 				}

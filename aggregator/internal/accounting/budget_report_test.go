@@ -82,7 +82,7 @@ func TestABudgetThatIsUsedUpSaysWhenToTheMinute(t *testing.T) {
 	// 10 cores are 0.1 EUR an hour; 1.23 EUR are gone after 12 h 18 min.
 	w := &world{records: []record.Record{job(t, "2026-05-02T06:00:00Z", "2026-05-09T00:00:00Z", 10, GroupKey, "g")}}
 	b := yearly("b", 1, GroupKey, "g")
-	b.Billionths = big.NewInt(1_230_000_000)
+	b.Amount = Billionths(big.NewInt(1_230_000_000))
 	s := one(t, w, atCent(b), "2026-06-01T00:00:00Z")
 	if s.Gone.String() != "2026-05-02T18:18:00Z" || !s.Exhausted() || s.Left().Sign() >= 0 {
 		t.Errorf("gone at %s, left %s", s.Gone, s.Left().Decimal(6))

@@ -40,7 +40,7 @@ type table struct {
 
 // NewPrices makes the prices of settings. An error says what is wrong with them.
 func NewPrices(s PriceSettings) (*Prices, error) {
-	if err := s.firstError(); err != nil {
+	if err := s.Check().Err(); err != nil {
 		return nil, err
 	}
 	p := &Prices{currency: s.currency(), group: s.groupKey(), lists: listsWithEnds(s.Lists)}
@@ -259,7 +259,7 @@ func (c *checker) checkAmbiguity() {
 					continue // which follow each other
 				}
 				if rule.ruleRank(group) == other.ruleRank(group) && conditionsOverlap(rule.When, other.When) && listsOverlap(&ends[i], &ends[at.list]) {
-					c.addClash(i, r, &lists[at.list], other)
+					c.addClash(rule, &lists[at.list], other)
 					break
 				}
 			}
@@ -268,12 +268,12 @@ func (c *checker) checkAmbiguity() {
 	}
 }
 
-func (c *checker) addClash(i, r int, list *PriceList, other *PriceRule) {
-	if slices.Equal(c.s.Lists[i].Rules[r].conditionKeys(), other.conditionKeys()) {
-		c.addListProblem(i, r, "", "price %q has the same%s, and both hold at the same time", list.Name, placeSuffix(other.At))
+func (c *checker) addClash(rule *PriceRule, list *PriceList, other *PriceRule) {
+	if slices.Equal(rule.conditionKeys(), other.conditionKeys()) {
+		c.addProblem(rule.Places, "price", "", "price %q has the same%s, and both hold at the same time", list.Name, placeSuffix(other.Places))
 		return
 	}
-	c.addListProblem(i, r, "", "price %q has one%s that may be for the same usage, and neither is more specific; give one of them a further condition", list.Name, placeSuffix(other.At))
+	c.addProblem(rule.Places, "price", "", "price %q has one%s that may be for the same usage, and neither is more specific; give one of them a further condition", list.Name, placeSuffix(other.Places))
 }
 
 // conditionsOverlap reports whether a record may fulfil both conditions.

@@ -54,10 +54,10 @@ type Unpriced struct {
 }
 
 // Left is what is neither used nor reserved; it may be negative.
-func (s *Statement) Left() Amount { return s.Budget.Amount().Sub(s.Used).Sub(s.Reserved) }
+func (s *Statement) Left() Amount { return s.Budget.Amount.Sub(s.Used).Sub(s.Reserved) }
 
 // Exhausted reports whether all is used.
-func (s *Statement) Exhausted() bool { return s.Problem == "" && s.Used.Cmp(s.Budget.Amount()) >= 0 }
+func (s *Statement) Exhausted() bool { return s.Problem == "" && s.Used.Cmp(s.Budget.Amount) >= 0 }
 
 // Unknown reports whether nothing is known of what was used, so that Used is not 0: no energy
 // or CO2 of it but the embodied part, or no records of the whole time.
@@ -100,7 +100,7 @@ func (s *Statement) AtLeast() bool { return s.Unlimited > 0 || s.Unvalued || len
 // forecast sets when the rest will be gone at the present pace.
 func (s *Statement) forecast() {
 	s.Gone = record.None
-	rest, recent := s.Budget.Amount().Sub(s.Used), s.Recent
+	rest, recent := s.Budget.Amount.Sub(s.Used), s.Recent
 	if !s.Paced || recent.Sign() <= 0 || rest.Sign() <= 0 {
 		return
 	}

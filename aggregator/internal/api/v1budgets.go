@@ -143,7 +143,7 @@ func runningRecords(ctx context.Context, view *access.View, yield func(*record.R
 func budgetJSON(s *accounting.Statement) v1.Budget {
 	b := s.Budget
 	out := v1.Budget{
-		Name: b.Name, Match: map[string]string{}, Unit: s.Unit, Component: v1.Text(b.Component), Measure: b.Measure(), Amount: amountJSON(b.Amount()), Problem: v1.Text(s.Problem),
+		Name: b.Name, Match: map[string]string{}, Unit: s.Unit, Component: v1.Text(b.Component), Measure: b.Measure(), Amount: amountJSON(b.Amount), Problem: v1.Text(s.Problem),
 		Period: v1.BudgetPeriod{Name: v1.Text(s.Period.Name), Every: v1.Text(b.Every.String()), From: v1.Stamp(s.Period.From), To: v1.Stamp(s.Period.To), Zone: b.Zone, State: s.State()},
 	}
 	if b.Unit == accounting.HoursOf {
@@ -168,7 +168,7 @@ func budgetStandingJSON(s *accounting.Statement) *v1.BudgetStanding {
 	}
 	if !s.Unknown() {
 		out.Used, out.Left = new(amountJSON(s.Used)), new(amountJSON(s.Left()))
-		out.Share = new(json.Number(s.Used.Share(s.Budget.Amount(), amountDigits)))
+		out.Share = new(json.Number(s.Used.Share(s.Budget.Amount, amountDigits)))
 	}
 	if s.Begun() {
 		out.KnownFrom = v1.Stamp(s.KnownFrom)

@@ -41,9 +41,9 @@ func pays(t *testing.T) change {
 			}},
 		},
 		Budgets: []accounting.Budget{
-			{Name: "a-march", Scope: []accounting.PriceCondition{{Key: "project", Value: "a"}}, Unit: "EUR", Billionths: billionths(20), Every: calendar.Month, From: record.None, To: record.None},
-			{Name: "cms", Scope: []accounting.PriceCondition{{Key: "group_id", Value: "cms"}}, Unit: accounting.CoreHours, Billionths: billionths(5), Every: calendar.Year, From: record.None, To: record.None, Zone: "Europe/Berlin"},
-			{Name: "su", Scope: []accounting.PriceCondition{{Key: "group_id", Value: "cms"}}, Unit: accounting.ServiceUnits, Billionths: billionths(5), From: at("2026-01-01T00:00:00Z"), To: at("2026-02-01T00:00:00Z")},
+			{Name: "a-march", Scope: []accounting.PriceCondition{{Key: "project", Value: "a"}}, Unit: "EUR", Amount: accounting.Billionths(billionths(20)), Every: calendar.Month, From: record.None, To: record.None},
+			{Name: "cms", Scope: []accounting.PriceCondition{{Key: "group_id", Value: "cms"}}, Unit: accounting.CoreHours, Amount: accounting.Billionths(billionths(5)), Every: calendar.Year, From: record.None, To: record.None, Zone: "Europe/Berlin"},
+			{Name: "su", Scope: []accounting.PriceCondition{{Key: "group_id", Value: "cms"}}, Unit: accounting.ServiceUnits, Amount: accounting.Billionths(billionths(5)), From: at("2026-01-01T00:00:00Z"), To: at("2026-02-01T00:00:00Z")},
 		},
 	})
 	if err != nil {

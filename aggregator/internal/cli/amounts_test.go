@@ -23,7 +23,7 @@ func billed(t *testing.T, currency string, amounts []int64) *apitest.World {
 		group := fmt.Sprintf("g%02d", i)
 		is := []accounting.PriceCondition{{Key: "group_id", Value: group}}
 		list.Rules = append(list.Rules, accounting.PriceRule{Component: "Cores", Billionths: amount, When: is})
-		w.Settings.Money.Budgets = append(w.Settings.Money.Budgets, accounting.Budget{Name: group, Scope: is, Unit: currency, Billionths: big.NewInt(amount), From: apitest.At("2026-02-01"), To: apitest.At("2026-03-01"), Every: calendar.None})
+		w.Settings.Money.Budgets = append(w.Settings.Money.Budgets, accounting.Budget{Name: group, Scope: is, Unit: currency, Amount: accounting.Billionths(big.NewInt(amount)), From: apitest.At("2026-02-01"), To: apitest.At("2026-03-01"), Every: calendar.None})
 		w.Post(apitest.Job{ID: group, Group: group, User: group, Start: "2026-02-02T00:00:00Z", Stop: "2026-02-02T01:00:00Z", Cores: 1}.Record())
 	}
 	w.Settings.Money.Lists = []accounting.PriceList{list}

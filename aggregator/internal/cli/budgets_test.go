@@ -20,7 +20,7 @@ func purses(t *testing.T) (shell, *apitest.World) {
 	w.Settings.Directory.Units, w.Settings.Directory.Classes = accounting.UnitRates{}, nil
 	w.Settings.Money.Budgets = append(w.Settings.Money.Budgets, accounting.Budget{
 		Name: "units", Scope: []accounting.PriceCondition{{Key: "group_id", Value: "x"}}, Unit: accounting.ServiceUnits,
-		Billionths: big.NewInt(7e9), Every: calendar.Year, From: record.None, To: record.None,
+		Amount: accounting.Billionths(big.NewInt(7e9)), Every: calendar.Year, From: record.None, To: record.None,
 	})
 	w.Keep()
 	return s, w

@@ -58,7 +58,7 @@ func (y *carbonYear) settings(group string) accounting.Settings {
 	}
 	s.Money.Budgets = []accounting.Budget{{
 		Name: "carbon", Scope: []accounting.PriceCondition{{Key: "group_id", Value: group}}, Unit: accounting.CO2Unit,
-		Billionths: big.NewInt(10e9), Every: calendar.Year, From: record.None, To: record.None,
+		Amount: accounting.Billionths(big.NewInt(10e9)), Every: calendar.Year, From: record.None, To: record.None,
 	}}
 	return s
 }

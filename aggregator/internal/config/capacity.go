@@ -82,7 +82,7 @@ func (s *Settings) readCapacity(to *Shared) (diags hcl.Diagnostics) {
 		names[c.Name.Value] = c.Name.Range
 		for _, source := range c.Sources {
 			if at, is := first[source.Value]; is {
-				diags.Add(hcl.Errorf(source.Range, "a source in two places", "%s is listed at %s already; what it has would count twice", source.Value, placeText(at)))
+				diags.Add(hcl.Errorf(source.Range, "a source in two places", "%s is listed at %s already; what it has would count twice", source.Value, hcl.FileLine(at)))
 			}
 			first[source.Value] = source.Range
 		}
@@ -106,7 +106,7 @@ func (s *Settings) readCapacity(to *Shared) (diags hcl.Diagnostics) {
 func (g *ClusterGroup) validate(clusters map[string]hcl.Range) hcl.Diagnostics {
 	diags := checkClusterName(g.Name)
 	if at, is := clusters[g.Name.Value]; is {
-		diags.Add(hcl.Errorf(g.Name.Range, "a group is named as a cluster", "%q is a cluster at %s; both are asked for by their names, so give the group another one", g.Name.Value, placeText(at)))
+		diags.Add(hcl.Errorf(g.Name.Range, "a group is named as a cluster", "%q is a cluster at %s; both are asked for by their names, so give the group another one", g.Name.Value, hcl.FileLine(at)))
 	}
 	if len(g.Clusters)+len(g.Groups) == 0 {
 		diags.Add(hcl.Errorf(g.Range, "an empty group", "write clusters = [\"…\"] or groups = [\"…\"]"))
@@ -122,7 +122,7 @@ func (g *ClusterGroup) validateMembers(groups map[string]hcl.Range) (diags hcl.D
 	}
 	for _, member := range g.Clusters {
 		if at, is := groups[member.Value]; is {
-			diags.Add(hcl.Errorf(member.Range, "a group among clusters", "%q is a group, at %s; write it in groups", member.Value, placeText(at)))
+			diags.Add(hcl.Errorf(member.Range, "a group among clusters", "%q is a group, at %s; write it in groups", member.Value, hcl.FileLine(at)))
 		}
 	}
 	return diags
@@ -132,7 +132,7 @@ func (g *ClusterGroup) validateMembers(groups map[string]hcl.Range) (diags hcl.D
 func includesItself(cycle []string, at map[string]hcl.Range) *hcl.Diagnostic {
 	words := make([]string, len(cycle))
 	for i, name := range cycle {
-		words[i] = fmt.Sprintf("%q (%s)", name, placeText(at[name]))
+		words[i] = fmt.Sprintf("%q (%s)", name, hcl.FileLine(at[name]))
 	}
 	return hcl.Errorf(at[cycle[0]], "groups that include one another", "%s includes itself by way of %s; take one of them out of groups",
 		words[0], strings.Join(append(words[1:], words[0]), ", then "))

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -347,6 +346,3 @@ func (r *reader) readContribution(c *Contribution) accounting.Contribution {
 		From: r.readTime("from", c.From), To: r.readTime("to", c.To), Place: r.addPlace(c.Range),
 	}
 }
-
-// groupKey is the meta key of groups.
-func (s *Settings) groupKey() string { return cmp.Or(s.Directory.GroupKey.Value, accounting.GroupKey) }

@@ -49,11 +49,11 @@ func TestPricesAndBudgetsComeBackFromTheLog(t *testing.T) {
 		t.Error(d)
 	}
 	gpus := s.Money.Budgets[1]
-	if gpus.From.String() != "2026-03-01T11:00:00Z" || gpus.To.String() != "2027-01-01T00:00:00Z" || gpus.Amount().Decimal(2) != "5000000" || len(gpus.Scope) != 2 {
+	if gpus.From.String() != "2026-03-01T11:00:00Z" || gpus.To.String() != "2027-01-01T00:00:00Z" || gpus.Amount.Decimal(2) != "5000000" || len(gpus.Scope) != 2 {
 		t.Errorf("%+v", gpus)
 	}
 	atlas := s.Money.Budgets[0]
-	if atlas.Pace != 14*record.Day || atlas.Amount().Decimal(2) != "120000.5" || atlas.Zone != "Europe/Berlin" || atlas.Every.String() != "quarter" {
+	if atlas.Pace.Hours() != 14*24 || atlas.Amount.Decimal(2) != "120000.5" || atlas.Zone != "Europe/Berlin" || atlas.Every.String() != "quarter" {
 		t.Errorf("%+v", atlas)
 	}
 }

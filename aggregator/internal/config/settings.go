@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,8 +42,8 @@ type Common struct {
 	// Components say what the amounts are that clients push.
 	Components []Component `hcl:"component,block"`
 	// Prices are what usage costs, and Budgets what may be used.
-	Prices  []Price  `hcl:"price,block,repeat"`
-	Budgets []Budget `hcl:"budget,block"`
+	Prices  []accounting.PriceList `hcl:"price,block,repeat"`
+	Budgets []accounting.Budget    `hcl:"budget,block"`
 }
 
 // Settings are what the whole cluster shares, as they are committed to it: every node
@@ -78,24 +77,20 @@ func (c *Config) fileSettings() *Settings {
 // order is sorted, and prices and budgets hold instants and conditions.
 func (s *Settings) canonical() *Settings {
 	out := *s
-	m := reader{group: s.groupKey(), site: s.siteZone()}
-	out.Prices, out.Budgets = nil, nil
-	for i := range s.Prices {
-		out.Prices = append(out.Prices, s.Prices[i].canonical(&m))
-	}
+	money, _ := s.resolvedMoney()
 	for i := range s.Budgets {
-		out.Budgets = append(out.Budgets, s.Budgets[i].canonical(&m))
+		money.Budgets[i].Zone = s.Budgets[i].Zone // that of the site is not written
 	}
-	slices.SortStableFunc(out.Prices, func(a, b Price) int {
-		return cmp.Or(cmp.Compare(a.Name.Value, b.Name.Value), cmp.Compare(a.From.Value, b.From.Value))
+	slices.SortStableFunc(money.Lists, func(a, b accounting.PriceList) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.FromText, b.FromText))
 	})
+	out.Prices, out.Budgets = money.Lists, sortedBy(money.Budgets, func(b *accounting.Budget) string { return b.Name })
 	out.Agents = sortedBy(s.Agents, func(a *Agent) string { return a.Name.Value })
 	out.People = sortedBy(s.People, func(p *Person) string { return p.ID.Value })
 	out.Projects = sortedBy(s.Projects, func(p *Project) string { return p.ID.Value })
 	out.Contributions = sortedBy(s.Contributions, func(c *Contribution) string { return c.ID.Value })
 	out.ClusterGroups = sortedBy(s.ClusterGroups, func(g *ClusterGroup) string { return g.Name.Value })
 	out.Components = sortedBy(s.Components, func(c *Component) string { return c.Name.Value })
-	out.Budgets = sortedBy(out.Budgets, func(b *Budget) string { return b.Name.Value })
 	out.Actions = sortedBy(s.Actions, func(a *CommittedAction) string { return a.Name().String() })
 	return &out
 }
@@ -227,7 +222,6 @@ func (s *Settings) toShared() (*Shared, hcl.Diagnostics) {
 type reader struct {
 	diags  hcl.Diagnostics
 	places map[string]hcl.Range // by what people read
-	group  string               // the meta key of groups
 	site   *time.Location       // where no zone is written; nil is UTC
 	energy hcl.Range            // of the block energy
 }
@@ -243,7 +237,7 @@ func (s *Settings) siteZone() *time.Location {
 
 // addPlace returns a place as people read it, by which [reader.places] has it.
 func (r *reader) addPlace(where hcl.Range) string {
-	text := placeText(where)
+	text := hcl.FileLine(where)
 	r.places[text] = where
 	return text
 }
@@ -266,14 +260,6 @@ func (r *reader) readZone(v hcl.String) *time.Location {
 		return time.UTC
 	}
 	return zone
-}
-
-// placeText is where something is written, as people read it.
-func placeText(r hcl.Range) string {
-	if r.Start.Line == 0 {
-		return r.Filename
-	}
-	return r.Filename + ":" + strconv.Itoa(r.Start.Line)
 }
 
 // textsOf are texts without their places; nil stays nil.

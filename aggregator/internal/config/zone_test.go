@@ -13,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -103,9 +104,10 @@ func TestZone_OfTheSite_IsThatOfAllThatNamesNone(t *testing.T) {
 		}
 		for _, s := range []*config.Shared{site, each} { // where they stand
 			for i := range s.Money.Lists {
-				s.Money.Lists[i].At = ""
+				s.Money.Lists[i].Places = nil
 				for k := range s.Money.Lists[i].Rules {
-					s.Money.Lists[i].Rules[k].At = ""
+					r := &s.Money.Lists[i].Rules[k]
+					r.Places, r.Hour, r.HourAt = nil, hcl.Decimal{}, hcl.Range{}
 				}
 			}
 		}

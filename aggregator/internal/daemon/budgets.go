@@ -65,7 +65,7 @@ func (g *budgetGauges) Collect(out chan<- prometheus.Metric) {
 		put := func(d *prometheus.Desc, v float64, labels ...string) {
 			out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 		}
-		put(g.used, s.Used.Float()/s.Budget.Amount().Float(), name)
+		put(g.used, s.Used.Float()/s.Budget.Amount.Float(), name)
 		put(g.left, s.Left().Float(), name, strings.ToValidUTF8(s.Unit, "\uFFFD"))
 		if s.Gone.Present() {
 			put(g.gone, float64(s.Gone)/1e6, name)

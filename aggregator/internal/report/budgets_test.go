@@ -21,7 +21,7 @@ func budgeted(t *testing.T, b accounting.Budget) *apitest.World {
 		return apitest.Job{ID: id, Group: "cms", User: "ann", Submit: day + "T00:00:00Z", Start: day + "T10:00:00Z", Stop: day + "T20:00:00Z", Cores: 4, CPU: 3600}
 	}
 	w := worldOfSource(t, "slurm", job("a", "2026-10-28"), job("b", "2026-11-02"))
-	b.Name, b.Scope, b.Billionths, b.From, b.To = "cms", []accounting.PriceCondition{{Key: "group_id", Value: "cms"}}, big.NewInt(1000e9), record.None, record.None
+	b.Name, b.Scope, b.Amount, b.From, b.To = "cms", []accounting.PriceCondition{{Key: "group_id", Value: "cms"}}, accounting.Billionths(big.NewInt(1000e9)), record.None, record.None
 	w.Settings.Money.Budgets = []accounting.Budget{b}
 	one := accounting.One
 	w.Settings.Directory = accounting.DirectorySettings{

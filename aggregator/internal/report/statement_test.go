@@ -47,7 +47,7 @@ func charged(t *testing.T) *apitest.World {
 		prices("standard", "2026-10-16", "", 13, half("group_id", "atlas", 1), half("group_id", "cms", 0, is("host_class", "cms")...)),
 	}
 	budget := func(name, key, value, unit string, amount int64, every calendar.Unit) accounting.Budget {
-		return accounting.Budget{Name: name, Scope: is(key, value), Unit: unit, Billionths: big.NewInt(amount * 1e9), Every: every, From: record.None, To: record.None}
+		return accounting.Budget{Name: name, Scope: is(key, value), Unit: unit, Amount: accounting.Billionths(big.NewInt(amount * 1e9)), Every: every, From: record.None, To: record.None}
 	}
 	w.Settings.Money.Budgets = []accounting.Budget{
 		budget("lhc", "project", "lhc", "EUR", 10, calendar.Year), budget("cms", "group_id", "cms", accounting.CoreHours, 200, calendar.Month),
@@ -191,7 +191,7 @@ func TestStatement_BudgetsOfAnyZone_AreOfItsPeriod(t *testing.T) {
 	for _, zone := range zones {
 		for name, every := range map[string]calendar.Unit{"month": calendar.Month, "quarter": calendar.Quarter, "year": calendar.Year} {
 			w.Settings.Money.Budgets = append(w.Settings.Money.Budgets, accounting.Budget{
-				Name: name + " in " + zone, Scope: is("group_id", "cms"), Unit: accounting.CoreHours, Billionths: big.NewInt(1e12), Every: every, Zone: zone, From: record.None, To: record.None,
+				Name: name + " in " + zone, Scope: is("group_id", "cms"), Unit: accounting.CoreHours, Amount: accounting.Billionths(big.NewInt(1e12)), Every: every, Zone: zone, From: record.None, To: record.None,
 			})
 		}
 	}

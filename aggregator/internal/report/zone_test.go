@@ -27,7 +27,7 @@ func TestZone_OfTheSite_IsThatOfReportsAndAnswers(t *testing.T) {
 		}
 		w := autumn(t)
 		w.Settings.Money.Lists = []accounting.PriceList{prices("standard", "2026-01-01", "2026-10-15T22:00:00Z", 12), prices("standard", "2026-10-15T22:00:00Z", "", 13)}
-		w.Settings.Money.Budgets = []accounting.Budget{{Name: "cms", Scope: is("group_id", "cms"), Unit: "EUR", Billionths: big.NewInt(1e12), Every: calendar.Month, From: record.None, To: record.None}}
+		w.Settings.Money.Budgets = []accounting.Budget{{Name: "cms", Scope: is("group_id", "cms"), Unit: "EUR", Amount: accounting.Billionths(big.NewInt(1e12)), Every: calendar.Month, From: record.None, To: record.None}}
 		w.Keep()
 		ask := func(site *time.Location, do func() any) string {
 			w.Options.Zone = func() *time.Location { return site }

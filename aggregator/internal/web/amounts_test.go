@@ -23,7 +23,7 @@ func TestAmounts_Pages_ShowTheDecimalsOfTheCurrency(t *testing.T) {
 			group := fmt.Sprintf("g%d", i)
 			is := []accounting.PriceCondition{{Key: "group_id", Value: group}}
 			list.Rules = append(list.Rules, accounting.PriceRule{Component: "Cores", Billionths: amount, When: is})
-			s.Settings.Money.Budgets = append(s.Settings.Money.Budgets, accounting.Budget{Name: group, Scope: is, Unit: currency, Billionths: big.NewInt(amount), Every: calendar.Year, From: record.None, To: record.None})
+			s.Settings.Money.Budgets = append(s.Settings.Money.Budgets, accounting.Budget{Name: group, Scope: is, Unit: currency, Amount: accounting.Billionths(big.NewInt(amount)), Every: calendar.Year, From: record.None, To: record.None})
 			s.Post(job(group, "2026-02-26", group, group, 1))
 		}
 		s.Settings.Money.Lists = []accounting.PriceList{list}

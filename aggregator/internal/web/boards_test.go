@@ -159,7 +159,7 @@ func TestBoards_Energy_SayMeasuredModelledOrUnknown(t *testing.T) {
 	for _, user := range []string{"measured", "modelled", "unknown"} {
 		for name, unit := range map[string]string{"energy-": accounting.KWh, "carbon-": accounting.CO2Unit} {
 			s.Settings.Money.Budgets = append(s.Settings.Money.Budgets, accounting.Budget{
-				Name: name + user, Scope: []accounting.PriceCondition{{Key: "user_id", Value: user}}, Unit: unit, Billionths: big.NewInt(10e9), Every: calendar.Year, From: record.None, To: record.None,
+				Name: name + user, Scope: []accounting.PriceCondition{{Key: "user_id", Value: user}}, Unit: unit, Amount: accounting.Billionths(big.NewInt(10e9)), Every: calendar.Year, From: record.None, To: record.None,
 			})
 		}
 	}

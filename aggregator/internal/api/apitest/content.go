@@ -219,7 +219,7 @@ func directorySettings() accounting.DirectorySettings {
 }
 
 func priceSettings() accounting.PriceSettings {
-	amount := func(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(1e9)) }
+	amount := func(n int64) accounting.Amount { return accounting.Billionths(big.NewInt(n * 1e9)) }
 	is := func(key, value string) []accounting.PriceCondition {
 		return []accounting.PriceCondition{{Key: key, Value: value}}
 	}
@@ -231,10 +231,10 @@ func priceSettings() accounting.PriceSettings {
 			}},
 		},
 		Budgets: []accounting.Budget{
-			{Name: "atlas-2026", Scope: is("project", "higgs"), Unit: "EUR", Billionths: amount(100_000), Every: calendar.Year, From: record.None, To: record.None, Zone: "Europe/Berlin"},
-			{Name: "cms", Scope: append(is("group_id", "cms"), is("site_id", "nemo")...), Unit: accounting.CoreHours, Billionths: amount(40_000), Every: calendar.Quarter, From: record.None, To: record.None},
-			{Name: "curie\x1b[31m", Scope: is("pi", "curie"), Unit: accounting.HoursOf, Component: "GPUs", Billionths: amount(50_000), From: At("2026-06-01"), To: At("2026-09-01")},
-			{Name: "soon", Scope: is("project", "guests"), Unit: "EUR", Billionths: amount(610), Every: calendar.Year, From: record.None, To: record.None},
+			{Name: "atlas-2026", Scope: is("project", "higgs"), Unit: "EUR", Amount: amount(100_000), Every: calendar.Year, From: record.None, To: record.None, Zone: "Europe/Berlin"},
+			{Name: "cms", Scope: append(is("group_id", "cms"), is("site_id", "nemo")...), Unit: accounting.CoreHours, Amount: amount(40_000), Every: calendar.Quarter, From: record.None, To: record.None},
+			{Name: "curie\x1b[31m", Scope: is("pi", "curie"), Unit: accounting.HoursOf, Component: "GPUs", Amount: amount(50_000), From: At("2026-06-01"), To: At("2026-09-01")},
+			{Name: "soon", Scope: is("project", "guests"), Unit: "EUR", Amount: amount(610), Every: calendar.Year, From: record.None, To: record.None},
 		},
 	}
 }
