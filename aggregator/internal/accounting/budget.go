@@ -105,7 +105,7 @@ type measure struct {
 func (b *Budget) measure() measure {
 	switch b.Unit {
 	case CoreHours:
-		return measure{component: coreComponent}
+		return measure{component: Cores}
 	case HoursOf:
 		return measure{component: b.Component}
 	case ServiceUnits:

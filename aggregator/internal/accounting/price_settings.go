@@ -115,9 +115,6 @@ const (
 	ServiceUnits = "SU"
 )
 
-// coreComponent is the component of [CoreHours].
-const coreComponent = "Cores"
-
 // DefaultPace is over how long the present pace is measured.
 const DefaultPace = 30 * record.Day
 
