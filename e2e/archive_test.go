@@ -135,7 +135,7 @@ type archive struct {
 func (a *archive) write(n int, more ...record.Component) recordfile.Content {
 	a.Helper()
 	months := map[string][]*archived.Row{}
-	var all recordfile.Tally
+	var all recordfile.Totals
 	g := benchmark.Generator(11, n, benchmark.UUID)
 	g.Extended = true
 	for r := range g.All() {

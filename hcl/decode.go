@@ -65,15 +65,15 @@ func (d *decoder) decodeBody(b *hclsyntax.Body, at Range, target reflect.Value) 
 	diags := d.decodeAttributes(s, b, rest, target)
 	diags.Extend(d.reportMissing(s, b, at))
 	diags.Extend(d.decodeBlocks(s, b, rest, at, target))
-	diags.Extend(d.handLeftovers(s, rest, target))
+	diags.Extend(d.passRemaining(s, rest, target))
 	if v, ok := reflect.TypeAssert[Validator](target.Addr()); ok && !diags.HasErrors() {
 		diags.Extend(v.ValidateHCL())
 	}
 	return diags
 }
 
-// handLeftovers hands what no field took to the remain field, or reports it.
-func (d *decoder) handLeftovers(s *spec, rest *hclsyntax.Body, target reflect.Value) Diagnostics {
+// passRemaining hands what no field took to the remain field, or reports it.
+func (d *decoder) passRemaining(s *spec, rest *hclsyntax.Body, target reflect.Value) Diagnostics {
 	if s.remain == nil {
 		return reportUnknown(s, rest)
 	}

@@ -82,7 +82,7 @@ func (s *actionServer) Plan(stream grpc.BidiStreamingServer[bursarv1.ActionReque
 	if first.GetPlan() == nil {
 		return status.Error(codes.InvalidArgument, "the first message of Plan must be its start")
 	}
-	plan, err := action.Plan(stream.Context(), decodePlanStart(first.GetPlan()), &Data{&desk{stream: stream}})
+	plan, err := action.Plan(stream.Context(), decodePlanStart(first.GetPlan()), &Data{&requester{stream: stream}})
 	switch {
 	case err == nil:
 		return plan.sendPlan(stream)
@@ -180,7 +180,7 @@ func (s *actionServer) attemptEffect(stream actionStream, where string, do func(
 			r = Result{Outcome: Unknown, Message: s.logPanic(where, p)}
 		}
 	}()
-	return do(stream.Context(), a, &World{&desk{stream: stream}})
+	return do(stream.Context(), a, &World{&requester{stream: stream}})
 }
 
 func decodeAttempt(p *bursarv1.EffectStart) Attempt {

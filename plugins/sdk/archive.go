@@ -100,7 +100,7 @@ func archivePath(name string) string { return "/v1/archives/" + url.PathEscape(n
 
 // changeArchive asks for a change of an archive and reads the answer into out.
 func (w *World) changeArchive(ctx context.Context, method, path, kind string, body []byte, out any) error {
-	a, err := w.desk.writeRows(ctx, &bursarv1.Ask_Write{Method: method, Target: path, Kind: kind, Body: body})
+	a, err := w.requester.writeRows(ctx, &bursarv1.Ask_Write{Method: method, Target: path, Kind: kind, Body: body})
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, cutText(path), err)
 	}

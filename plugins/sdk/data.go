@@ -21,7 +21,7 @@ import (
 // Data is what a Plan reads: the daemon's REST interface, with the rights of the
 // action. It belongs to one goroutine. Nothing can be asked while an answer is
 // open, so an answer is read to its end or closed before the next question.
-type Data struct{ desk *desk }
+type Data struct{ requester *requester }
 
 // ErrOpen says that a question was asked while an answer was open.
 var ErrOpen = errors.New("an answer is still open; read it to its end or close it before the next question")
@@ -47,7 +47,7 @@ const maxRefusal = 64 << 10
 // other than 200 is a *ResponseError; an answer that was broken off is an error of
 // Read, never a short body.
 func (d *Data) Get(ctx context.Context, target, accept string) (io.ReadCloser, error) {
-	a, err := d.desk.getAnswer(ctx, target, accept)
+	a, err := d.requester.getAnswer(ctx, target, accept)
 	if err != nil {
 		return nil, fmt.Errorf("GET %s: %w", cutText(target), err)
 	}
@@ -212,11 +212,11 @@ func (d *Data) Lines(ctx context.Context, target string) iter.Seq2[[]byte, error
 // World is what an Execute may do beside what its process can do itself: run
 // programs where the action runs, on the leader or on the agent that run_on names, read
 // what a Plan can read, and archive records.
-type World struct{ desk *desk }
+type World struct{ requester *requester }
 
 // Data reads the daemon's REST interface as that of a Plan does. What an effect does still
 // depends on nothing but its payload, and on records that the payload names.
-func (w *World) Data() *Data { return &Data{w.desk} }
+func (w *World) Data() *Data { return &Data{w.requester} }
 
 // Program is what to run.
 type Program struct {
@@ -239,7 +239,7 @@ type Output struct {
 // behind; after any other the program may have done what it does. That it ended
 // with another status than 0 is no error.
 func (w *World) Run(ctx context.Context, p Program) (Output, error) {
-	a, err := w.desk.runProgram(ctx, p)
+	a, err := w.requester.runProgram(ctx, p)
 	if err != nil {
 		return Output{}, fmt.Errorf("run %s: %w", p.programName(), err)
 	}

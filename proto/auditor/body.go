@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/bursar-accounting/bursar/proto/lent"
+	"github.com/bursar-accounting/bursar/proto/poison"
 	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
@@ -155,7 +155,7 @@ func (b *Bodies) Take(w http.ResponseWriter, r *http.Request, use func(data []by
 	in := newBodyReader(b, w, r)
 	defer in.releaseMemory()
 	data, err := in.readBody()
-	defer lent.Bytes(data)
+	defer poison.Bytes(data)
 	switch {
 	case errors.Is(err, errTooLarge):
 		use(data, &Refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("JSON payload has exceeded limit (%d bytes).", b.limit)})

@@ -13,7 +13,7 @@ import (
 // as paths: {"plugins/bursar-source-replay": "plugins/source/replay"}. A program is
 // linked once for the tests of all packages, since Go's build cache keeps what go run
 // runs. It is built without the race detector, and overwrites memory that it lent (see
-// proto/lent).
+// proto/poison).
 func Build(dir string, programs map[string]string) error {
 	for file, pkg := range programs {
 		path := filepath.Join(dir, file)

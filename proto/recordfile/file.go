@@ -88,7 +88,7 @@ func columnsOf(s Schema) *parquetfile.Columns {
 
 // Writer writes a file, and counts what it writes.
 type Writer struct {
-	Tally
+	Totals
 
 	schema Schema
 	out    *parquetfile.Writer

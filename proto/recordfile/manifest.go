@@ -67,7 +67,7 @@ func (l *Listed) Check(in io.ReaderAt, size int64, s Schema) (Content, error) {
 	if err != nil {
 		return Content{}, fmt.Errorf("%s: %w", l.Name, err)
 	}
-	var t Tally
+	var t Totals
 	if s == Auditor {
 		rows := uint64(0)
 		err = f.Lines(0, func([]byte) error { rows++; return nil })

@@ -90,7 +90,7 @@ func read(file []byte) (list []*archived.Row, c recordfile.Content, err error) {
 	if err != nil {
 		return nil, c, err
 	}
-	var count recordfile.Tally
+	var count recordfile.Totals
 	err = f.Rows(func(r *archived.Row) error { list = append(list, r); count.Row(r); return nil })
 	return list, count.Content(), err
 }

@@ -33,9 +33,9 @@ func parseRank(s string) (record.Rank, bool) {
 	return 0, false
 }
 
-// Tally counts rows: how many there are, what they used, and the sum by which the store
-// knows them. It does not depend on their order. The zero Tally has none.
-type Tally struct {
+// Totals counts rows: how many there are, what they used, and the sum by which the store
+// knows them. It does not depend on their order. The zero Totals has none.
+type Totals struct {
 	archived.Sum
 
 	used   map[string]*used // by kind and component
@@ -57,7 +57,7 @@ func (u *used) String() string {
 }
 
 // Row counts a row.
-func (t *Tally) Row(r *archived.Row) {
+func (t *Totals) Row(r *archived.Row) {
 	t.buffer = r.Append(t.buffer[:0])
 	t.Add(t.buffer)
 	if t.used == nil {
@@ -88,7 +88,7 @@ type Content struct {
 }
 
 // Content returns what was counted.
-func (t *Tally) Content() Content {
+func (t *Totals) Content() Content {
 	c := Content{Records: t.Count, Digest: t.Digest(), Sums: map[string]string{}}
 	for key, u := range t.used {
 		c.Sums[key] = u.String()

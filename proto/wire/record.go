@@ -3,7 +3,7 @@ package wire
 import (
 	"bytes"
 
-	"github.com/bursar-accounting/bursar/proto/lent"
+	"github.com/bursar-accounting/bursar/proto/poison"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -95,10 +95,10 @@ type Lender struct {
 // never calls it; whoever copies out of them calls it after each batch, and
 // decodes without allocating.
 func (d *Lender) Reset() {
-	d.metas.resetSlab(record.MetaEntry{Key: lent.Text})
-	d.values.resetSlab(lent.Text)
-	d.components.resetSlab(record.Component{Name: lent.Text})
-	d.scores.resetSlab(record.Score{Name: lent.Text})
+	d.metas.resetSlab(record.MetaEntry{Key: poison.Text})
+	d.values.resetSlab(poison.Text)
+	d.components.resetSlab(record.Component{Name: poison.Text})
+	d.scores.resetSlab(record.Score{Name: poison.Text})
 }
 
 // dropUnfinished forgets what a decoding that failed was building.

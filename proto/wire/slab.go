@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/bursar-accounting/bursar/proto/lent"
+import "github.com/bursar-accounting/bursar/proto/poison"
 
 // slab hands out small slices cut from larger ones, so that a thousand records
 // cost a few allocations. What was handed out is not reused until reset. A slice is
@@ -42,8 +42,8 @@ func (a *slab[T]) growSlab() {
 // resetSlab takes back all that was handed out. The next slice has room for as much
 // again.
 func (a *slab[T]) resetSlab(dead T) {
-	lent.Slice(a.buf, dead)
-	if total := a.full + len(a.buf); total > cap(a.buf) || lent.Poisoned {
+	poison.Slice(a.buf, dead)
+	if total := a.full + len(a.buf); total > cap(a.buf) || poison.Enabled {
 		a.buf = make([]T, 0, total)
 	}
 	clear(a.buf)

@@ -223,7 +223,7 @@ func (a *Agent) openListeners(cfg *config.Config) (parts []part, err error) {
 			parts = nil
 		}
 	}()
-	server := &serve.Server{Buffer: a.buffer, Orders: orders{a}, Errands: errands{a.runner}, Reporter: a, Keys: a.keys, Log: a.opt.Log, Resumed: a.nudgeSources}
+	server := &serve.Server{Buffer: a.buffer, Orders: orders{a}, Programs: programAdmitter{a.runner}, Reporter: a, Keys: a.keys, Log: a.opt.Log, Resumed: a.nudgeSources}
 	if address := cfg.ListenAddress(); address != "" {
 		l, err := net.Listen("tcp", address)
 		if err != nil {

@@ -283,7 +283,7 @@ func TestServer_OverADialledConnection_AnswersTheAggregator(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	d := NewDialler([]string{l.Addr().String()}, keys, slog.New(slog.DiscardHandler))
 	office := make(callers, 1)
-	s := &Server{Errands: office, Keys: keys, Log: slog.New(slog.DiscardHandler)}
+	s := &Server{Programs: office, Keys: keys, Log: slog.New(slog.DiscardHandler)}
 	var running sync.WaitGroup
 	running.Go(func() { _ = d.Run(ctx) })
 	running.Go(func() {

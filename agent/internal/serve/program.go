@@ -21,8 +21,8 @@ type Permit interface {
 	Run(ctx context.Context) (sdk.Output, error)
 }
 
-// Errands permits programs of actions. An error says why one is not run.
-type Errands interface {
+// ProgramAdmitter permits programs of actions. An error says why one is not run.
+type ProgramAdmitter interface {
 	Admit(e *bursarv1.Errand, by string) (Permit, error)
 }
 
@@ -37,10 +37,10 @@ func (s *Server) RunProgram(stream programStream) error {
 	if err != nil {
 		return err
 	}
-	if first.GetErrand() == nil || s.Errands == nil {
+	if first.GetErrand() == nil || s.Programs == nil {
 		return status.Error(codes.FailedPrecondition, "this agent runs no programs, or the call does not begin with one")
 	}
-	permit, err := s.Errands.Admit(first.GetErrand(), callerName(stream.Context()))
+	permit, err := s.Programs.Admit(first.GetErrand(), callerName(stream.Context()))
 	if err != nil {
 		return sendEnded(stream, sdk.Output{}, sdk.NotStarted(err))
 	}

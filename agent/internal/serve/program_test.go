@@ -45,7 +45,7 @@ func ask(t *testing.T, o *office, as identity.Role) (bursarv1.Agent_RunProgramCl
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &serve.Server{Errands: o, Keys: keys[identity.Agent], Log: slog.New(slog.DiscardHandler)}
+	s := &serve.Server{Programs: o, Keys: keys[identity.Agent], Log: slog.New(slog.DiscardHandler)}
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, l) }()
 	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(keys[as].Client(identity.Agent, "agent1"))))

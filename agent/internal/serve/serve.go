@@ -52,7 +52,7 @@ type Server struct {
 
 	Buffer   Buffer
 	Orders   Orders
-	Errands  Errands
+	Programs ProgramAdmitter
 	Reporter Reporter
 	Keys     *identity.Keys
 	Log      *slog.Logger

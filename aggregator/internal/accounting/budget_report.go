@@ -55,7 +55,7 @@ func (b *Budgets) Report(ctx context.Context, books UsageReader, q StatementRequ
 	if books.Derivation == nil {
 		books.Derivation = &usage.Derivation{}
 	}
-	r := reporter{books: books, now: q.Now, list: []Statement{}}
+	r := reporter{usage: books, now: q.Now, list: []Statement{}}
 	for i := range b.list {
 		if q.Name == "" || q.Name == b.list[i].Name {
 			if err := r.addStatement(&b.list[i], q.At); err != nil {
@@ -77,7 +77,7 @@ func (b *Budgets) Report(ctx context.Context, books UsageReader, q StatementRequ
 
 // reporter makes statements.
 type reporter struct {
-	books UsageReader
+	usage UsageReader
 	now   record.Time
 	list  []Statement
 	all   []*page // set by groupStatements
@@ -109,8 +109,8 @@ func (r *reporter) addStatement(b *Budget, word string) error {
 		return fmt.Errorf("budget %q: %w", b.Name, err)
 	}
 	s := Statement{Budget: b, Period: p, Unit: b.Unit, Now: r.now, KnownFrom: record.MinTime, Gone: record.None, PaceFrom: record.None}
-	if r.books.KnownFrom != nil {
-		s.KnownFrom = r.books.KnownFrom(b.location())
+	if r.usage.KnownFrom != nil {
+		s.KnownFrom = r.usage.KnownFrom(b.location())
 	}
 	if s.State() == "present" {
 		if s.PaceFrom, err = b.paceFrom(p, r.now); err != nil {
@@ -120,7 +120,7 @@ func (r *reporter) addStatement(b *Budget, word string) error {
 		s.Paced = s.PaceFrom < r.now
 	}
 	if name := b.measure().weight; name != "" {
-		w, known := r.books.Derivation.Weight(name)
+		w, known := r.usage.Derivation.Weight(name)
 		if known {
 			s.Unit = w.Unit
 		} else {
@@ -217,11 +217,11 @@ func (p *page) fillUsage(ctx context.Context) error {
 func (p *page) queryBuckets(ctx context.Context, edges []record.Time, each func([]*Statement, *cells)) error {
 	q := sums.Query{Edges: edges, By: p.keys, Now: p.now, Components: []string{p.component}}
 	if p.weight != "" {
-		w, _ := p.books.Derivation.Weight(p.weight) // addStatement has found it
+		w, _ := p.usage.Derivation.Weight(p.weight) // addStatement has found it
 		q.Weights, q.Components, q.Bases = []string{p.weight}, w.Components, w.Energy != nil
 	}
 	q.Unscored = q.Components
-	a, err := p.books.Ask(ctx, q)
+	a, err := p.usage.Ask(ctx, q)
 	if err != nil {
 		return fmt.Errorf("what was used by %s from %s to %s: %w", strings.Join(p.keys, ", "), edges[0], edges[len(edges)-1], err)
 	}

@@ -26,7 +26,7 @@ func (r *reporter) addReserved(ctx context.Context) (open int, err error) {
 	for _, p := range present {
 		p.cuts = p.changeTimes()
 	}
-	err = r.books.Running(ctx, func(run *record.Record, counted record.Time) error {
+	err = r.usage.Running(ctx, func(run *record.Record, counted record.Time) error {
 		limit, limited := limitOf(run)
 		counts := false
 		for _, p := range present {
@@ -68,14 +68,14 @@ func limitOf(r *record.Record) (record.Time, bool) {
 func (p *page) changeTimes() []record.Time {
 	var cuts []record.Time
 	for _, name := range p.keys {
-		if k, is := p.books.Derivation.Key(name); is {
+		if k, is := p.usage.Derivation.Key(name); is {
 			cuts = append(cuts, k.Cuts...)
 		}
 	}
-	if w, is := p.books.Derivation.Weight(p.weight); is {
+	if w, is := p.usage.Derivation.Weight(p.weight); is {
 		cuts = append(cuts, w.Cuts...)
 		for _, name := range w.From {
-			if k, is := p.books.Derivation.Key(name); is {
+			if k, is := p.usage.Derivation.Key(name); is {
 				cuts = append(cuts, k.Cuts...)
 			}
 		}
@@ -140,7 +140,7 @@ func (p *page) runWorth(run *record.Record, at, span record.Time) (sum Amount, w
 	var values []string
 	var lacks []bool
 	if p.weight != "" {
-		w, _ = p.books.Derivation.Weight(p.weight) // addStatement has found it
+		w, _ = p.usage.Derivation.Weight(p.weight) // addStatement has found it
 		values, lacks = p.keyValues(run, w.From, at)
 	}
 	for i := range run.Components {
@@ -164,7 +164,7 @@ func (p *page) runWorth(run *record.Record, at, span record.Time) (sum Amount, w
 func (p *page) keyValues(run *record.Record, keys []string, at record.Time) (values []string, lacks []bool) {
 	for _, name := range keys {
 		v, has := "", false
-		if k, is := p.books.Derivation.Key(name); is {
+		if k, is := p.usage.Derivation.Key(name); is {
 			from, missing := make([]string, len(k.From)), make([]bool, len(k.From))
 			for i, f := range k.From {
 				from[i], has = p.metaValue(run.Meta, f)
@@ -180,8 +180,8 @@ func (p *page) keyValues(run *record.Record, keys []string, at record.Time) (val
 }
 
 func (p *page) metaValue(m record.Meta, key string) (string, bool) {
-	if p.books.Value != nil {
-		return p.books.Value(m, key)
+	if p.usage.Value != nil {
+		return p.usage.Value(m, key)
 	}
 	if list := m.Get(key); len(list) > 0 {
 		return list[0], true

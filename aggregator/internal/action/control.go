@@ -96,7 +96,7 @@ func (m *Manager) List(from Documents) ([]Status, error) {
 		list = append(list, *s)
 	}
 	var others []Name
-	err := from.Documents(cardSpace, "", func(d store.Document) error {
+	err := from.Documents(actionSpace, "", func(d store.Document) error {
 		name, err := ParseName(d.Key)
 		if err == nil && !seen[name] {
 			others = append(others, name)
@@ -115,15 +115,15 @@ func (m *Manager) List(from Documents) ([]Status, error) {
 
 // nextRun is when the next run is due by the schedule that is written in the
 // configuration.
-func nextRun(s *Setting, card *State) int64 {
-	if s.Schedule == "" || card.Began == 0 || card.Paused != nil || card.Disabled != nil {
+func nextRun(s *Setting, state *State) int64 {
+	if s.Schedule == "" || state.Began == 0 || state.Paused != nil || state.Disabled != nil {
 		return 0
 	}
 	schedule, err := s.scheduleOf(&Description{})
 	if err != nil || schedule.OnChange() {
 		return 0
 	}
-	due := schedule.Next(Instant(card.Last), Instant(card.Began))
+	due := schedule.Next(Instant(state.Last), Instant(state.Began))
 	if due.IsZero() {
 		return 0
 	}
@@ -131,7 +131,7 @@ func nextRun(s *Setting, card *State) int64 {
 }
 
 func readStatus(from Documents, name Name) (*Status, error) {
-	h, err := readCard(from, name)
+	h, err := readActionState(from, name)
 	s := &Status{Name: name}
 	if err != nil || h.value == nil {
 		return s, err
@@ -159,7 +159,7 @@ func readStatus(from Documents, name Name) (*Status, error) {
 
 // History calls yield with the runs of an action, the newest first.
 func (m *Manager) History(from Documents, name Name, yield func(*Run) bool) error {
-	h, err := readCard(from, name)
+	h, err := readActionState(from, name)
 	if err != nil {
 		return err
 	}
@@ -222,31 +222,31 @@ func (m *Manager) Payload(from Documents, name Name, number uint64, effect int) 
 
 // Kept returns the state that the next plan of an action begins with; nil: there is none.
 func (m *Manager) Kept(from Documents, name Name) ([]byte, error) {
-	h, err := readCard(from, name)
+	h, err := readActionState(from, name)
 	if err != nil || h.value == nil {
 		return nil, err
 	}
 	return readState(from, name, h.value.Kept)
 }
 
-// changeCard changes the card of an action. What change returns as an error is not
+// changeState changes the state of an action. What change returns as an error is not
 // done.
-func (m *Manager) changeCard(ctx context.Context, name Name, change func(*State) error) error {
+func (m *Manager) changeState(ctx context.Context, name Name, change func(*State) error) error {
 	for {
-		h, err := store.With(m.Views, func(view *store.View) (held[State], error) { return readCard(view, name) })
+		h, err := store.With(m.Views, func(view *store.View) (held[State], error) { return readActionState(view, name) })
 		if err != nil {
 			return err
 		}
-		card := State{version: version{Format}, Began: unixMicros(m.Now()), Next: 1, Oldest: 1}
+		state := State{version: version{Format}, Began: unixMicros(m.Now()), Next: 1, Oldest: 1}
 		if h.value != nil {
-			card = *h.value
+			state = *h.value
 		} else if _, err := m.settingOf(name); err != nil {
 			return err
 		}
-		if err := change(&card); err != nil {
+		if err := change(&state); err != nil {
 			return err
 		}
-		_, err = commitDocuments(ctx, m.Writer, &store.DocumentCommand{If: []store.Document{h.unchangedCondition()}, Sets: []store.Document{h.changedTo(&card)}})
+		_, err = commitDocuments(ctx, m.Writer, &store.DocumentCommand{If: []store.Document{h.unchangedCondition()}, Sets: []store.Document{h.changedTo(&state)}})
 		if !errors.Is(err, ErrChanged) {
 			return err
 		}
@@ -259,7 +259,7 @@ func (m *Manager) changeCard(ctx context.Context, name Name, change func(*State)
 
 // Pause keeps an action from beginning anything. What has begun goes to its end.
 func (m *Manager) Pause(ctx context.Context, name Name, by, why string) error {
-	return m.changeCard(ctx, name, func(c *State) error {
+	return m.changeState(ctx, name, func(c *State) error {
 		if c.Paused != nil && why == "" {
 			return nil // who gave a reason is not overruled by who gives none
 		}
@@ -270,7 +270,7 @@ func (m *Manager) Pause(ctx context.Context, name Name, by, why string) error {
 
 // Resume lets a paused or disabled action go on.
 func (m *Manager) Resume(ctx context.Context, name Name) error {
-	return m.changeCard(ctx, name, func(c *State) error {
+	return m.changeState(ctx, name, func(c *State) error {
 		if c.Paused == nil && c.Disabled == nil {
 			return fmt.Errorf("%w: %s is neither paused nor disabled", ErrRefused, name)
 		}
@@ -299,7 +299,7 @@ func (m *Manager) giveOrder(ctx context.Context, name Name, o *Order) error {
 	if size > maxText {
 		return fmt.Errorf("%w: the arguments have %d bytes; at most %d are allowed", ErrRefused, size, maxText)
 	}
-	return m.changeCard(ctx, name, func(c *State) error {
+	return m.changeState(ctx, name, func(c *State) error {
 		switch {
 		case c.Paused != nil:
 			return fmt.Errorf("%w: %s is paused; resume it first", ErrRefused, name)
@@ -335,12 +335,12 @@ func (m *Manager) Retry(ctx context.Context, name Name, by string, run uint64, e
 // Skip settles an effect that waits, is unknown or was rejected: it is not done.
 func (m *Manager) Skip(ctx context.Context, name Name, by string, run uint64, effect int) error {
 	type all struct {
-		card   held[State]
+		state  held[State]
 		run    held[Run]
 		effect held[Effect]
 	}
 	h, err := store.With(m.Views, func(view *store.View) (h all, err error) {
-		if h.card, err = readCard(view, name); err != nil {
+		if h.state, err = readActionState(view, name); err != nil {
 			return h, err
 		}
 		if h.run, err = readRun(view, name, run); err == nil {
@@ -351,22 +351,22 @@ func (m *Manager) Skip(ctx context.Context, name Name, by string, run uint64, ef
 	switch {
 	case err != nil:
 		return err
-	case h.card.value == nil || h.run.value == nil || h.effect.value == nil:
+	case h.state.value == nil || h.run.value == nil || h.effect.value == nil:
 		return fmt.Errorf("%w: run %d of %s has no effect %d", ErrNone, run, name, effect)
 	case h.effect.value.State == Done || h.effect.value.State == Dispatched || h.effect.value.State == Skipped:
 		return fmt.Errorf("%w: effect %d of run %d is %s", ErrRefused, effect, run, h.effect.value.State)
 	}
-	card, r, e := *h.card.value, *h.run.value, *h.effect.value
+	state, r, e := *h.state.value, *h.run.value, *h.effect.value
 	if r.Ended != 0 {
 		r.Counts.moveToSkipped(e.State)
-		card.noteDoubt(&r)
+		state.noteDoubt(&r)
 	} else {
 		r.Counts.Skipped++ // which the end of the run notices, and counts again
 	}
 	e.State, e.By = Skipped, by
 	_, err = commitDocuments(ctx, m.Writer, &store.DocumentCommand{
-		If:   []store.Document{h.card.unchangedCondition(), h.run.unchangedCondition(), h.effect.unchangedCondition()},
-		Sets: []store.Document{h.card.changedTo(&card), h.run.changedTo(&r), h.effect.changedTo(&e)},
+		If:   []store.Document{h.state.unchangedCondition(), h.run.unchangedCondition(), h.effect.unchangedCondition()},
+		Sets: []store.Document{h.state.changedTo(&state), h.run.changedTo(&r), h.effect.changedTo(&e)},
 	})
 	return err
 }

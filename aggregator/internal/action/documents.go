@@ -14,7 +14,7 @@ import (
 
 // The spaces of the documents.
 const (
-	cardSpace    = "action"
+	actionSpace  = "action"
 	runSpace     = "action-run"
 	effectSpace  = "action-effect"
 	payloadSpace = "action-payload"

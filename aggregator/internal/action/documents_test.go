@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 // samples are documents with all fields, by the names of their files.
 func samples() map[string]any {
 	return map[string]any{
-		"card": &State{
+		"state": &State{
 			version: version{1}, Began: 1, Next: 8, Oldest: 2, Current: 7, Last: 3, Seq: 4, Kept: 6, Since: 5,
 			Requests: []Order{{By: "a", At: 9, Arguments: map[string]string{"month": "2026-10"}}, {By: "b", At: 10, Run: 3, Effect: 1}},
 			Paused:   &Mark{By: "c", At: 11, Why: "d"}, Disabled: &Mark{At: 12, Why: "e", Of: "f"}, Problem: &Mark{At: 13, Why: "g"},
@@ -42,7 +42,7 @@ func again(name string, raw []byte) ([]byte, error) {
 	var v any
 	var err error
 	switch name {
-	case "card":
+	case "state":
 		v, err = decodeDocument[State](raw)
 	case "run":
 		v, err = decodeDocument[Run](raw)

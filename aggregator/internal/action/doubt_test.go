@@ -121,7 +121,7 @@ func TestOfAtMostOnceWhatSomebodyElseBeganIsNotRepeatedThoughAProbeDoesNotFindIt
 				p.about.Probes = true
 				p.probe = func(sdk.Attempt) sdk.Result { return sdk.Result{Outcome: x.probe} }
 				n := c.lead(p)
-				n.steps = 6 // the order, the card, the plan, its record, the dispatch, the question
+				n.steps = 6 // the order, the state, the plan, its record, the dispatch, the question
 				m := n.manager()
 				if _, err := m.Run(t.Context(), testName, "me", nil); err != nil {
 					t.Fatal(err)

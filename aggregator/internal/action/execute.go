@@ -52,8 +52,8 @@ func (r *runner) isSuperseded(p *picture) bool {
 			return false
 		}
 	}
-	due := r.dueTime(p.card.value, p.seq)
-	return len(p.card.value.Requests) > 0 || !due.IsZero() && !r.Now().Before(due)
+	due := r.dueTime(p.state.value, p.seq)
+	return len(p.state.value.Requests) > 0 || !due.IsZero() && !r.Now().Before(due)
 }
 
 func (r *runner) supersedeRun(ctx context.Context, p *picture) error {
@@ -92,7 +92,7 @@ func (r *runner) dispatchEffect(ctx context.Context, p *picture, i int) (time.Du
 	begun := p.effects[i]
 	begun.value, begun.raw = &e, encodeDocument(&e)
 	r.unbegun = begun.raw // it may be written though no one says so
-	fence, err := r.commitUnder(ctx, []store.Document{p.effects[i].unchangedCondition(), p.card.unchangedCondition()}, begun.unchangedCondition())
+	fence, err := r.commitUnder(ctx, []store.Document{p.effects[i].unchangedCondition(), p.state.unchangedCondition()}, begun.unchangedCondition())
 	if err != nil {
 		return 0, err
 	}
@@ -297,21 +297,21 @@ func (r *runner) probeEffect(ctx context.Context, p *picture, i int, e *Effect) 
 
 // finishRun ends the run: nothing of it is left to be done by itself.
 func (r *runner) finishRun(ctx context.Context, p *picture) error {
-	run, card := *p.run.value, *p.card.value
+	run, state := *p.run.value, *p.state.value
 	run.Counts = Counts{}
 	for i := range p.effects {
 		run.Counts.countState(p.effects[i].value.State)
 	}
 	run.Ended = unixMicros(r.Now())
-	card.Current, card.Problem = 0, nil
-	card.noteDoubt(&run)
+	state.Current, state.Problem = 0, nil
+	state.noteDoubt(&run)
 	var docs []store.Document
 	if run.Counts.allWell() {
-		docs = card.takeRunState(r.set.Name, &run)
-		card.LastSuccess = max(card.LastSuccess, run.Planned)
+		docs = state.takeRunState(r.set.Name, &run)
+		state.LastSuccess = max(state.LastSuccess, run.Planned)
 	}
-	docs = append(docs, p.run.changedTo(&run), p.card.changedTo(&card))
-	if _, err := r.commitUnder(ctx, []store.Document{p.card.unchangedCondition(), p.run.unchangedCondition()}, docs...); err != nil {
+	docs = append(docs, p.run.changedTo(&run), p.state.changedTo(&state))
+	if _, err := r.commitUnder(ctx, []store.Document{p.state.unchangedCondition(), p.run.unchangedCondition()}, docs...); err != nil {
 		return err
 	}
 	r.metrics.noteFinished(r.set.Name, &run)
@@ -339,9 +339,9 @@ func (c *Counts) allWell() bool { return c.Rejected+c.Unknown+c.Superseded == 0 
 
 // reopenEffect takes up an effect of an old run again, because a person wants it.
 func (r *runner) reopenEffect(ctx context.Context, p *picture) error {
-	card := *p.card.value
-	order := card.Requests[0]
-	card.Requests = card.Requests[1:]
+	state := *p.state.value
+	order := state.Requests[0]
+	state.Requests = state.Requests[1:]
 	type pair struct {
 		run    held[Run]
 		effect held[Effect]
@@ -356,13 +356,13 @@ func (r *runner) reopenEffect(ctx context.Context, p *picture) error {
 		return err
 	}
 	if found.effect.value == nil || found.run.value == nil || !isRetriable(found.effect.value.State) {
-		return r.writeUnder(ctx, p.card.unchangedCondition(), p.card.changedTo(&card)) // it was settled meanwhile
+		return r.writeUnder(ctx, p.state.unchangedCondition(), p.state.changedTo(&state)) // it was settled meanwhile
 	}
 	run, e := *found.run.value, *found.effect.value
-	run.Ended, card.Current = 0, run.Number
+	run.Ended, state.Current = 0, run.Number
 	e.State, e.By, e.First, e.NotBefore = Planned, order.By, 0, 0
-	_, err = r.commitUnder(ctx, []store.Document{p.card.unchangedCondition(), found.run.unchangedCondition(), found.effect.unchangedCondition()},
-		found.run.changedTo(&run), found.effect.changedTo(&e), p.card.changedTo(&card))
+	_, err = r.commitUnder(ctx, []store.Document{p.state.unchangedCondition(), found.run.unchangedCondition(), found.effect.unchangedCondition()},
+		found.run.changedTo(&run), found.effect.changedTo(&e), p.state.changedTo(&state))
 	return err
 }
 

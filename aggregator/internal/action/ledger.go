@@ -61,8 +61,8 @@ func (h *held[T]) changedTo(v *T) store.Document {
 	return newDocument(h.space, h.key, encodeDocument(v))
 }
 
-func readCard(from Documents, name Name) (held[State], error) {
-	return readDocument[State](from, cardSpace, name.String())
+func readActionState(from Documents, name Name) (held[State], error) {
+	return readDocument[State](from, actionSpace, name.String())
 }
 
 func readRun(from Documents, name Name, run uint64) (held[Run], error) {

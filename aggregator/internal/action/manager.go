@@ -177,16 +177,16 @@ const afterRestore = "the cluster was restored and may have forgotten effects th
 
 func (g *term) pauseAll(ctx context.Context, settings []Setting) error {
 	for i := range settings {
-		h, err := store.With(g.Views, func(view *store.View) (held[State], error) { return readCard(view, settings[i].Name) })
+		h, err := store.With(g.Views, func(view *store.View) (held[State], error) { return readActionState(view, settings[i].Name) })
 		if err != nil {
 			return err
 		}
-		card := State{version: version{Format}, Began: unixMicros(g.Now()), Next: 1, Oldest: 1}
+		state := State{version: version{Format}, Began: unixMicros(g.Now()), Next: 1, Oldest: 1}
 		if h.value != nil {
-			card = *h.value
+			state = *h.value
 		}
-		card.Paused = &Mark{By: "bursar", At: unixMicros(g.Now()), Why: afterRestore}
-		if err := g.writeDocument(ctx, h.unchangedCondition(), h.changedTo(&card)); err != nil {
+		state.Paused = &Mark{By: "bursar", At: unixMicros(g.Now()), Why: afterRestore}
+		if err := g.writeDocument(ctx, h.unchangedCondition(), h.changedTo(&state)); err != nil {
 			return err
 		}
 		g.Log.Warn("an action is paused", "action", settings[i].Name.String(), "reason", afterRestore)
@@ -253,8 +253,8 @@ func (m *Manager) Plan(ctx context.Context, name Name, arguments map[string]stri
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.card.value == nil {
-		p.card.value = &State{version: version{Format}, Next: 1}
+	if p.state.value == nil {
+		p.state.value = &State{version: version{Format}, Next: 1}
 	}
 	run := Run{Why: WhyOrder, Arguments: arguments}
 	made, err := r.makePlan(ctx, p, &run)

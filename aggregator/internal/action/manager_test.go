@@ -172,7 +172,7 @@ func TestWhatWasBegunBySomebodyWhoIsGoneIsRepeatedOnlyWhereItMayBe(t *testing.T)
 				p.about.Probes = x.probes
 				p.probe = func(sdk.Attempt) sdk.Result { return sdk.Result{Outcome: sdk.Done} }
 				n := c.lead(p)
-				n.steps, n.after = 6, true // the order, the card, the plan, its record, the dispatch, the question, the effect
+				n.steps, n.after = 6, true // the order, the state, the plan, its record, the dispatch, the question, the effect
 				m := n.manager()
 				if _, err := m.Run(t.Context(), testName, "me", nil); err != nil {
 					t.Fatal(err)
@@ -471,7 +471,7 @@ func TestAPluginThatIsNotThereLeavesWhatHasBegunAsItIs(t *testing.T) {
 		c := newCluster(t)
 		p := fine(sdk.ClassSet, "@manual", 1)
 		n := c.lead(p)
-		n.steps = 6 // the order, the card, the plan, its record, the dispatch, the question
+		n.steps = 6 // the order, the state, the plan, its record, the dispatch, the question
 		m := n.manager()
 		if _, err := m.Run(t.Context(), testName, "me", nil); err != nil {
 			t.Fatal(err)

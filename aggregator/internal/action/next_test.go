@@ -10,9 +10,9 @@ func TestTheNextRunIsToldWhereTheScheduleAloneSaysIt(t *testing.T) {
 	last := began.Add(90 * time.Minute)
 	mark := &Mark{Why: "x"}
 	for name, c := range map[string]struct {
-		set  Setting
-		card State
-		want time.Time
+		set   Setting
+		state State
+		want  time.Time
 	}{
 		"an interval":              {Setting{Schedule: "1h"}, State{Began: unixMicros(began), Last: unixMicros(last)}, last.Add(time.Hour)},
 		"at once":                  {Setting{Schedule: "1h"}, State{Began: unixMicros(began)}, began},
@@ -24,7 +24,7 @@ func TestTheNextRunIsToldWhereTheScheduleAloneSaysIt(t *testing.T) {
 		"the plugin's":             {Setting{}, State{Began: unixMicros(began)}, time.Time{}},
 		"not seen by a leader yet": {Setting{Schedule: "1h"}, State{}, time.Time{}},
 	} {
-		got := nextRun(&c.set, &c.card)
+		got := nextRun(&c.set, &c.state)
 		if c.want.IsZero() && got != 0 || !c.want.IsZero() && !Instant(got).Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, Instant(got), c.want)
 		}

@@ -67,12 +67,12 @@ func checkGauges(gauges []sdk.Gauge) error {
 	return nil
 }
 
-// keepPlan writes a plan down: the run is there with the command that moves the card
+// keepPlan writes a plan down: the run is there with the command that moves the state
 // on, and not before.
 func (r *runner) keepPlan(ctx context.Context, p *picture, run *Run, made *sdk.Plan) error {
 	fillRun(run, made)
 	docs := r.planDocuments(p, run, made)
-	was := p.card
+	was := p.state
 	if documentsSize(docs) > commandBytes {
 		var err error
 		if was, err = r.stageDocuments(ctx, p, docs); err != nil {
@@ -80,16 +80,16 @@ func (r *runner) keepPlan(ctx context.Context, p *picture, run *Run, made *sdk.P
 		}
 		docs = nil
 	}
-	card := *was.value
-	card.Claim, card.Problem = "", nil
-	card.Next, card.Current, card.Last, card.Seq = run.Number+1, run.Number, run.Planned, p.seq
+	state := *was.value
+	state.Claim, state.Problem = "", nil
+	state.Next, state.Current, state.Last, state.Seq = run.Number+1, run.Number, run.Planned, p.seq
 	if run.Why == WhyOrder {
-		card.Requests = card.Requests[1:]
+		state.Requests = state.Requests[1:]
 	}
 	if sdk.EffectClass(run.Class) == sdk.ClassAtMostOnce {
-		docs = append(docs, card.takeRunState(r.set.Name, run)...)
+		docs = append(docs, state.takeRunState(r.set.Name, run)...)
 	}
-	docs = append(docs, newDocument(runSpace, r.set.Name.runKey(run.Number), encodeDocument(run)), was.changedTo(&card))
+	docs = append(docs, newDocument(runSpace, r.set.Name.runKey(run.Number), encodeDocument(run)), was.changedTo(&state))
 	return r.writeUnder(ctx, was.unchangedCondition(), docs...)
 }
 
@@ -160,14 +160,14 @@ func documentsSize(docs []store.Document) (n int) {
 	return n
 }
 
-// stageDocuments writes documents in several commands, under a claim on the card: no one
-// else's are written among them. It returns the claimed card.
+// stageDocuments writes documents in several commands, under a claim on the state: no one
+// else's are written among them. It returns the claimed state.
 func (r *runner) stageDocuments(ctx context.Context, p *picture, docs []store.Document) (held[State], error) {
-	card := *p.card.value
-	card.Claim = rand.Text()
-	claimed := p.card
-	claimed.value, claimed.raw = &card, encodeDocument(&card)
-	if err := r.writeUnder(ctx, p.card.unchangedCondition(), claimed.unchangedCondition()); err != nil {
+	state := *p.state.value
+	state.Claim = rand.Text()
+	claimed := p.state
+	claimed.value, claimed.raw = &state, encodeDocument(&state)
+	if err := r.writeUnder(ctx, p.state.unchangedCondition(), claimed.unchangedCondition()); err != nil {
 		return claimed, err
 	}
 	for len(docs) > 0 {

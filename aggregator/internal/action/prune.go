@@ -26,11 +26,11 @@ func (r *runner) pruneRuns(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		card := p.card.value
-		if card.Next-card.Oldest <= KeepLeast {
+		state := p.state.value
+		if state.Next-state.Oldest <= KeepLeast {
 			return nil
 		}
-		many := card.Next-card.Oldest > keepMost
+		many := state.Next-state.Oldest > keepMost
 		removed, err := r.removeOldest(ctx, p, func(run *Run) bool { return many || r.Now().Sub(Instant(run.Planned)) >= run.keepFor() })
 		if err != nil || !removed {
 			return err
@@ -70,7 +70,7 @@ func (m *Manager) ForgetRuns(ctx context.Context, before time.Time) (n int, err 
 func (r *runner) forgetRuns(ctx context.Context, before time.Time) (n int, err error) {
 	for {
 		p, err := r.readPicture()
-		if err != nil || p.card.value == nil || p.card.value.Oldest == p.card.value.Current {
+		if err != nil || p.state.value == nil || p.state.value.Oldest == p.state.value.Current {
 			return n, err
 		}
 		removed, err := r.removeOldest(ctx, p, func(run *Run) bool { return Instant(run.Planned).Before(before) })
@@ -84,9 +84,9 @@ func (r *runner) forgetRuns(ctx context.Context, before time.Time) (n int, err e
 // removeOldest removes the oldest run with all that belongs to it where it is outdated, and
 // reports whether it did.
 func (r *runner) removeOldest(ctx context.Context, p *picture, isOutdated func(*Run) bool) (removed bool, err error) {
-	card := *p.card.value
-	old := card.Oldest
-	if old >= card.Next {
+	state := *p.state.value
+	old := state.Oldest
+	if old >= state.Next {
 		return false, nil
 	}
 	keys, err := store.With(r.Views, func(view *store.View) ([]store.Document, error) {
@@ -95,17 +95,17 @@ func (r *runner) removeOldest(ctx context.Context, p *picture, isOutdated func(*
 	if err != nil || keys == nil {
 		return false, err
 	}
-	if old != card.Kept {
+	if old != state.Kept {
 		keys = append(keys, newDocument(stateSpace, r.set.Name.runKey(old), nil))
 	}
-	card.Oldest++
-	card.Doubtful = slices.DeleteFunc(slices.Clone(card.Doubtful), func(n uint64) bool { return n == old })
+	state.Oldest++
+	state.Doubtful = slices.DeleteFunc(slices.Clone(state.Doubtful), func(n uint64) bool { return n == old })
 	for part := range slices.Chunk(keys, 1000) {
-		if err := r.writeUnder(ctx, p.card.unchangedCondition(), part...); err != nil {
+		if err := r.writeUnder(ctx, p.state.unchangedCondition(), part...); err != nil {
 			return false, err
 		}
 	}
-	return true, r.writeUnder(ctx, p.card.unchangedCondition(), p.card.changedTo(&card))
+	return true, r.writeUnder(ctx, p.state.unchangedCondition(), p.state.changedTo(&state))
 }
 
 // documentsOfRun are the deletions of all that belongs to a run; nil: it is not outdated.

@@ -12,7 +12,7 @@ import (
 // effect each.
 func (c *cluster) past(class sdk.EffectClass, n uint64) {
 	c.t.Helper()
-	sets := []store.Document{newDocument(cardSpace, testName.String(), encodeDocument(&State{version: version{Format}, Began: 1, Next: n + 1, Oldest: 1}))}
+	sets := []store.Document{newDocument(actionSpace, testName.String(), encodeDocument(&State{version: version{Format}, Began: 1, Next: n + 1, Oldest: 1}))}
 	for i := uint64(1); i <= n; i++ {
 		planned := time.Now().Add(-time.Duration(n-i) * 24 * time.Hour)
 		key := testName.runKey(i)
@@ -50,8 +50,8 @@ func TestOldRunsGoWithAllThatBelongsToThem(t *testing.T) {
 			if left := len(c.ledger()); left != x.left {
 				t.Errorf("%d effects are left, want %d", left, x.left)
 			}
-			if card := n.status(m).Stored; card.Next-card.Oldest != uint64(x.left) {
-				t.Errorf("%+v", card)
+			if state := n.status(m).Stored; state.Next-state.Oldest != uint64(x.left) {
+				t.Errorf("%+v", state)
 			}
 		})
 	}
@@ -77,8 +77,8 @@ func TestForgetRuns_RunsBeforeATime_GoWithTheLastOnesAndOfFormerActions(t *testi
 			if !c.configured {
 				m.Set(nil)
 			}
-			card := State{version: version{Format}, Began: 1, Next: 11, Oldest: 1, Current: c.current, Doubtful: []uint64{1, 9}}
-			if _, err := k.apply(&store.DocumentCommand{Sets: []store.Document{newDocument(cardSpace, testName.String(), encodeDocument(&card))}}); err != nil {
+			state := State{version: version{Format}, Began: 1, Next: 11, Oldest: 1, Current: c.current, Doubtful: []uint64{1, 9}}
+			if _, err := k.apply(&store.DocumentCommand{Sets: []store.Document{newDocument(actionSpace, testName.String(), encodeDocument(&state))}}); err != nil {
 				t.Fatal(err)
 			}
 			removed, err := m.ForgetRuns(t.Context(), time.Now().AddDate(0, 0, -c.days).Add(time.Hour))

@@ -35,7 +35,7 @@ type runner struct {
 
 // picture is what is written down of the action.
 type picture struct {
-	card    held[State]
+	state   held[State]
 	run     held[Run] // the current one
 	effects []held[Effect]
 	index   uint64
@@ -110,14 +110,14 @@ func (r *runner) readPicture() (*picture, error) {
 		p.index, _ = view.Applied()
 		p.cluster, _ = view.Cluster()
 		var err error
-		if p.card, err = readCard(view, r.set.Name); err != nil || p.card.value == nil || p.card.value.Current == 0 {
+		if p.state, err = readActionState(view, r.set.Name); err != nil || p.state.value == nil || p.state.value.Current == 0 {
 			return p, err
 		}
-		if p.run, err = readRun(view, r.set.Name, p.card.value.Current); err != nil {
+		if p.run, err = readRun(view, r.set.Name, p.state.value.Current); err != nil {
 			return p, err
 		}
 		if p.run.value == nil {
-			return p, fmt.Errorf("run %d of %s is not there", p.card.value.Current, r.set.Name)
+			return p, fmt.Errorf("run %d of %s is not there", p.state.value.Current, r.set.Name)
 		}
 		for i := range p.run.value.Effects {
 			e, err := readEffect(view, r.set.Name, p.run.value.Number, i)
@@ -140,14 +140,14 @@ func (r *runner) doNext(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	card := p.card.value
+	state := p.state.value
 	switch {
-	case card == nil:
-		return 0, r.writeUnder(ctx, p.card.unchangedCondition(), p.card.changedTo(&State{version: version{Format}, Began: unixMicros(r.Now()), Next: 1, Oldest: 1}))
-	case card.Paused != nil:
+	case state == nil:
+		return 0, r.writeUnder(ctx, p.state.unchangedCondition(), p.state.changedTo(&State{version: version{Format}, Began: unixMicros(r.Now()), Next: 1, Oldest: 1}))
+	case state.Paused != nil:
 		r.closePlugin()
 		return look, nil
-	case card.Disabled != nil:
+	case state.Disabled != nil:
 		return r.awaitChange(ctx, p)
 	}
 	if now := r.Now(); r.about == nil && now.Before(r.later) {
@@ -155,10 +155,10 @@ func (r *runner) doNext(ctx context.Context) (time.Duration, error) {
 	}
 	if r.about == nil {
 		if err := r.openPlugin(ctx); err != nil {
-			return r.noteTrouble(ctx, p, requestedRun(card), err)
+			return r.noteTrouble(ctx, p, requestedRun(state), err)
 		}
 	}
-	if card.Current != 0 {
+	if state.Current != 0 {
 		return r.advanceRun(ctx, p)
 	}
 	return r.considerRun(ctx, p)
@@ -180,19 +180,19 @@ func (r *runner) commitUnder(ctx context.Context, was []store.Document, sets ...
 // was disabled is in the history as runs that could not be planned.
 func (r *runner) awaitChange(ctx context.Context, p *picture) (time.Duration, error) {
 	r.closePlugin()
-	card := *p.card.value
-	if card.Disabled.Of == r.identityOf() {
-		run := requestedRun(&card)
+	state := *p.state.value
+	if state.Disabled.Of == r.identityOf() {
+		run := requestedRun(&state)
 		if run == nil {
 			return look, nil
 		}
-		card.Requests = card.Requests[1:]
-		failed := r.unplannedRun(&card, p, run, cutText("the action is disabled: "+card.Disabled.Why, maxText))
-		return 0, r.writeUnder(ctx, p.card.unchangedCondition(), failed, p.card.changedTo(&card))
+		state.Requests = state.Requests[1:]
+		failed := r.unplannedRun(&state, p, run, cutText("the action is disabled: "+state.Disabled.Why, maxText))
+		return 0, r.writeUnder(ctx, p.state.unchangedCondition(), failed, p.state.changedTo(&state))
 	}
 	r.log.Info("the action is enabled again: its configuration or its plugin is another one")
-	card.Disabled, r.crashed = nil, nil
-	return 0, r.writeUnder(ctx, p.card.unchangedCondition(), p.card.changedTo(&card))
+	state.Disabled, r.crashed = nil, nil
+	return 0, r.writeUnder(ctx, p.state.unchangedCondition(), p.state.changedTo(&state))
 }
 
 // identityOf names the configuration and the binary.
@@ -229,11 +229,11 @@ func (r *runner) openPlugin(ctx context.Context) error {
 }
 
 // requestedRun is the run that was ordered and is next; nil: there is none.
-func requestedRun(card *State) *Run {
-	if card.Current != 0 || len(card.Requests) == 0 || card.Requests[0].Run != 0 {
+func requestedRun(state *State) *Run {
+	if state.Current != 0 || len(state.Requests) == 0 || state.Requests[0].Run != 0 {
 		return nil
 	}
-	o := &card.Requests[0]
+	o := &state.Requests[0]
 	return &Run{Why: WhyOrder, By: o.By, Ordered: o.At, Arguments: o.Arguments}
 }
 
@@ -248,39 +248,39 @@ func (r *runner) noteTrouble(ctx context.Context, p *picture, run *Run, problem 
 	r.failed++
 	wait := backoffAfter(r.failed)
 	r.later = r.Now().Add(wait)
-	card := *p.card.value
+	state := *p.state.value
 	why, at := cutText(problem.Error(), maxText), unixMicros(r.Now())
-	known, ordered := card.Problem, run != nil && run.Why == WhyOrder
+	known, ordered := state.Problem, run != nil && run.Why == WhyOrder
 	var docs []store.Document
 	switch {
 	case ordered:
-		card.Requests = card.Requests[1:]
-		docs = append(docs, r.unplannedRun(&card, p, run, why))
-		why = cutText(fmt.Sprintf("run %d, which %s ordered at %s, cannot be planned: %s", card.Next-1, run.By, Instant(run.Ordered).UTC().Format(time.RFC3339), why), maxText)
+		state.Requests = state.Requests[1:]
+		docs = append(docs, r.unplannedRun(&state, p, run, why))
+		why = cutText(fmt.Sprintf("run %d, which %s ordered at %s, cannot be planned: %s", state.Next-1, run.By, Instant(run.Ordered).UTC().Format(time.RFC3339), why), maxText)
 	case known != nil && known.Why == why:
 		return min(wait, look), nil
 	case run != nil && known == nil:
-		docs = append(docs, r.unplannedRun(&card, p, run, why))
+		docs = append(docs, r.unplannedRun(&state, p, run, why))
 	}
 	r.log.Warn("an action cannot be planned", "error", problem)
-	card.Problem = &Mark{At: at, Why: why}
+	state.Problem = &Mark{At: at, Why: why}
 	if known != nil {
-		card.Problem.At = known.At
+		state.Problem.At = known.At
 	}
-	return min(wait, look), r.writeUnder(ctx, p.card.unchangedCondition(), append(docs, p.card.changedTo(&card))...)
+	return min(wait, look), r.writeUnder(ctx, p.state.unchangedCondition(), append(docs, p.state.changedTo(&state))...)
 }
 
 // unplannedRun is the next run, which could not be planned.
-func (r *runner) unplannedRun(card *State, p *picture, run *Run, why string) store.Document {
+func (r *runner) unplannedRun(state *State, p *picture, run *Run, why string) store.Document {
 	now := unixMicros(r.Now())
 	out := Run{
-		version: version{Format}, Number: card.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
+		version: version{Format}, Number: state.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
 		RunOn: r.set.RunOn, Planned: now, Index: p.index, Ended: now, Failure: why,
 	}
 	if r.about != nil {
 		out.Class, out.Version = uint8(r.about.Class), r.about.Version
 	}
-	card.Next++
+	state.Next++
 	return newDocument(runSpace, r.set.Name.runKey(out.Number), encodeDocument(&out))
 }
 
@@ -308,28 +308,28 @@ func (r *runner) countCrash(ctx context.Context, why error) error {
 	}
 	r.crashed = nil
 	p, err := r.readPicture()
-	if err != nil || p.card.value == nil {
+	if err != nil || p.state.value == nil {
 		return err
 	}
-	card := *p.card.value
-	card.Disabled = &Mark{At: unixMicros(now), Of: r.identityOf(), Why: fmt.Sprintf("its plugin crashed or hung %d times in %s; the last time: %s", crashes, crashTime, cutText(why.Error(), maxText))}
-	r.log.Error("an action is disabled", "reason", card.Disabled.Why)
-	return r.writeUnder(ctx, p.card.unchangedCondition(), p.card.changedTo(&card))
+	state := *p.state.value
+	state.Disabled = &Mark{At: unixMicros(now), Of: r.identityOf(), Why: fmt.Sprintf("its plugin crashed or hung %d times in %s; the last time: %s", crashes, crashTime, cutText(why.Error(), maxText))}
+	r.log.Error("an action is disabled", "reason", state.Disabled.Why)
+	return r.writeUnder(ctx, p.state.unchangedCondition(), p.state.changedTo(&state))
 }
 
 // considerRun plans a run when one is due.
 func (r *runner) considerRun(ctx context.Context, p *picture) (time.Duration, error) {
-	card, now := p.card.value, r.Now()
-	if len(card.Requests) > 0 {
-		if card.Requests[0].Run != 0 {
+	state, now := p.state.value, r.Now()
+	if len(state.Requests) > 0 {
+		if state.Requests[0].Run != 0 {
 			return 0, r.reopenEffect(ctx, p)
 		}
-		return r.planRun(ctx, p, *requestedRun(card))
+		return r.planRun(ctx, p, *requestedRun(state))
 	}
 	if now.Before(r.later) {
 		return min(look, r.later.Sub(now)), nil
 	}
-	due := r.dueTime(card, p.seq)
+	due := r.dueTime(state, p.seq)
 	if due.IsZero() || now.Before(due) {
 		if r.plugin != nil && (due.IsZero() || due.Sub(now) > idle) {
 			r.closePlugin()
@@ -348,15 +348,15 @@ func (r *runner) considerRun(ctx context.Context, p *picture) (time.Duration, er
 
 // dueTime is when the next run is due; zero: no one knows. A last run in the future, by
 // a clock that was wrong, is as one of now.
-func (r *runner) dueTime(card *State, seq uint64) time.Time {
-	if r.schedule.OnChange() && card.Last != 0 && seq <= card.Seq {
+func (r *runner) dueTime(state *State, seq uint64) time.Time {
+	if r.schedule.OnChange() && state.Last != 0 && seq <= state.Seq {
 		return time.Time{}
 	}
-	last := Instant(card.Last)
+	last := Instant(state.Last)
 	if now := r.Now(); last.After(now) {
 		last = now
 	}
-	return r.schedule.Next(last, Instant(card.Began))
+	return r.schedule.Next(last, Instant(state.Began))
 }
 
 // planRun makes a plan and writes it down.
@@ -378,19 +378,19 @@ func (r *runner) makePlan(ctx context.Context, p *picture, run *Run) (*sdk.Plan,
 	if err := r.openPlugin(ctx); err != nil {
 		return nil, err
 	}
-	card := p.card.value
-	state, err := store.With(r.Views, func(view *store.View) ([]byte, error) { return readState(view, r.set.Name, card.Kept) })
+	state := p.state.value
+	kept, err := store.With(r.Views, func(view *store.View) ([]byte, error) { return readState(view, r.set.Name, state.Kept) })
 	if err != nil {
 		return nil, err
 	}
 	now := r.Now().UTC().Truncate(time.Microsecond)
 	*run = Run{
-		version: version{Format}, Number: card.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
+		version: version{Format}, Number: state.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
 		Class: uint8(r.about.Class), Version: r.about.Version, RunOn: r.set.RunOn, Planned: unixMicros(now), Index: p.index,
 	}
 	bounded, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()
-	made, err := r.plugin.Plan(bounded, sdk.PlanStart{Now: now, Since: Instant(card.Since), State: state, Arguments: run.Arguments, Index: p.index})
+	made, err := r.plugin.Plan(bounded, sdk.PlanStart{Now: now, Since: Instant(state.Since), State: kept, Arguments: run.Arguments, Index: p.index})
 	if err == nil {
 		if err := checkPlan(made); err != nil {
 			return nil, fmt.Errorf("the plugin's plan cannot be kept: %w", err)

@@ -112,7 +112,7 @@ func (n *Node) openJournal() error {
 }
 
 func (n *Node) newEntryLog(under raft.LogStore) *entryLog {
-	return &entryLog{under: under, path: n.conf.logPath(), halt: n.haltNode, end: n.endRaftGoroutine, pulse: &n.pulse}
+	return &entryLog{under: under, path: n.conf.logPath(), halt: n.haltNode, end: n.endRaftGoroutine, writes: &n.writes}
 }
 
 // guardRaftLog opens or reads the raft log. Its structure is checked first, since bbolt
@@ -148,7 +148,7 @@ func (n *Node) newVotes() *votes {
 	return &votes{
 		under: n.bolt, path: n.conf.logPath(), halt: n.haltNode, end: n.endRaftGoroutine,
 		voted: func() error { return nil }, progress: &n.progress,
-		pulse: &n.pulse, closed: n.stopping, logger: n.logger,
+		writes: &n.writes, closed: n.stopping, logger: n.logger,
 	}
 }
 

@@ -50,8 +50,8 @@ type entryLog struct {
 	halt func(error)
 	// end does not return when raft would panic over an error.
 	end func()
-	// pulse knows of the writes under way; nil for no one.
-	pulse *logWrites
+	// writes knows of the writes under way; nil for no one.
+	writes *logWrites
 
 	// mark is the record of the newest entry, written before that is confirmed; nil for
 	// none.
@@ -166,7 +166,7 @@ func (e *entryLog) StoreLogs(logs []*raft.Log) error {
 }
 
 func (e *entryLog) storeEntries(logs []*raft.Log) error {
-	defer e.pulse.beginWrite()()
+	defer e.writes.beginWrite()()
 	return e.under.StoreLogs(logs)
 }
 
@@ -217,7 +217,7 @@ func (e *entryLog) DeleteRange(min, max uint64) error {
 	if tail {
 		e.mark.forgetEntry()
 	}
-	end := e.pulse.beginWrite()
+	end := e.writes.beginWrite()
 	err := e.under.DeleteRange(min, max)
 	end()
 	if err != nil {

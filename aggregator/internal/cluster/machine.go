@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/bursar-accounting/bursar/proto/lent"
+	"github.com/bursar-accounting/bursar/proto/poison"
 )
 
 // machine is the raft.FSM around a State. It applies each command once, stops
@@ -74,16 +74,16 @@ func (m *machine) executeCommand(l *raft.Log) (any, error) {
 	if _, own := ownEntry(l); own {
 		return nil, m.replaceState(l)
 	}
-	return m.applyLent(l)
+	return m.applyCopied(l)
 }
 
-// applyLent lets the State apply a command, of which it must keep nothing: it gets a copy
+// applyCopied lets the State apply a command, of which it must keep nothing: it gets a copy
 // where what is taken back is overwritten, since the log keeps the entry.
-func (m *machine) applyLent(l *raft.Log) (any, error) {
+func (m *machine) applyCopied(l *raft.Log) (any, error) {
 	data := l.Data
-	if lent.Poisoned {
+	if poison.Enabled {
 		data = bytes.Clone(data)
-		defer lent.Bytes(data)
+		defer poison.Bytes(data)
 	}
 	return m.state.Apply(l.Index, l.Term, data)
 }

@@ -256,9 +256,9 @@ func (n *Node) awaitChange(what, id string, f raft.IndexFuture) error {
 	}
 }
 
-// tendMembers is the leader's own duty: new nodes that have caught up get their vote,
+// maintainMembers is the leader's own duty: new nodes that have caught up get their vote,
 // and the leader's own address is kept right.
-func (n *Node) tendMembers(ctx context.Context) error {
+func (n *Node) maintainMembers(ctx context.Context) error {
 	since := map[string]time.Time{}
 	for tick := time.NewTicker(promoteEvery); ; {
 		select {
@@ -267,14 +267,14 @@ func (n *Node) tendMembers(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		n.tendOwnAddress(ctx)
+		n.correctOwnAddress(ctx)
 		n.promoteReady(ctx, since)
 	}
 }
 
-// tendOwnAddress corrects the address of a node that had no listener, or another
+// correctOwnAddress corrects the address of a node that had no listener, or another
 // one, when it became a member.
-func (n *Node) tendOwnAddress(ctx context.Context) {
+func (n *Node) correctOwnAddress(ctx context.Context) {
 	if _, ok := n.conf.Stream.(*raftStream); !ok {
 		return
 	}

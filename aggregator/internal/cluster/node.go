@@ -34,7 +34,7 @@ type Node struct {
 	slots    chan struct{} // one per command in flight
 	changing chan struct{} // one change of the members at a time
 	holding  chan struct{} // one at a time waits for all others to end
-	pulse    logWrites
+	writes   logWrites
 	probe    probe
 
 	imageStore *imageStore
@@ -118,7 +118,7 @@ func newNode(conf Config, id string) *Node {
 		begun:    make(chan struct{}),
 	}
 	n.leadership = newLeadership()
-	n.OnLeader(n.tendMembers)
+	n.OnLeader(n.maintainMembers)
 	n.measure = newMeasure(n)
 	n.machine = newMachine(conf.State, conf.Images, n.scratchDir(), n.haltNode)
 	n.machine.fetch = n.fetchImage

@@ -32,7 +32,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 func (n *Node) shutdownRaft(ctx context.Context) error {
 	n.leadership.noticeLeader(false)
 	if n.haltReason() == nil {
-		n.handOver(ctx)
+		n.passLeadership(ctx)
 	}
 	n.closing.Store(true)
 	n.drainProposals(ctx)
@@ -49,8 +49,8 @@ func (n *Node) shutdownRaft(ctx context.Context) error {
 	return err
 }
 
-// handOver spares the others an election.
-func (n *Node) handOver(ctx context.Context) {
+// passLeadership spares the others an election.
+func (n *Node) passLeadership(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, transferLimit)
 	defer cancel()
 	err := n.TransferLeadership(ctx)

@@ -34,7 +34,7 @@ type votes struct {
 	voted    func() error
 	once     sync.Once
 	progress *progress // gets each term before it is used; nil: none
-	pulse    *logWrites
+	writes   *logWrites
 	closed   <-chan struct{}
 	logger   *slog.Logger
 }
@@ -90,7 +90,7 @@ func isFoundingValue(key, value []byte) bool {
 // keepVote writes, and waits while the disk is full.
 func (v *votes) keepVote(key, sealed []byte) error {
 	for told := false; ; told = true {
-		end := v.pulse.beginWrite()
+		end := v.writes.beginWrite()
 		err := v.under.Set(key, sealed)
 		end()
 		if err == nil || !diskFull(err) {

@@ -52,7 +52,7 @@ func (p *logWrites) oldestWrite() time.Duration {
 
 // LogStalled returns how long the oldest write of the raft log has been hanging;
 // 0 when none is under way.
-func (n *Node) LogStalled() time.Duration { return n.pulse.oldestWrite() }
+func (n *Node) LogStalled() time.Duration { return n.writes.oldestWrite() }
 
 // watchLog has another node lead when this one's log takes no writes: raft would
 // go on sending heartbeats and lead for ever (hashicorp/raft #503). Its main loop
@@ -71,7 +71,7 @@ func (n *Node) watchLog() {
 		case <-tick.C:
 		}
 		if n.raft.State() == raft.Leader && n.LogStalled() > n.conf.stall {
-			n.handOverToFurthest()
+			n.passLeadershipToFurthest()
 			waitOrStop(n.conf.stall, n.stopping)
 		}
 	}
@@ -89,8 +89,8 @@ func waitOrStop(d time.Duration, stop <-chan struct{}) bool {
 	}
 }
 
-// handOverToFurthest tells the voter that is furthest to stand for election.
-func (n *Node) handOverToFurthest() {
+// passLeadershipToFurthest tells the voter that is furthest to stand for election.
+func (n *Node) passLeadershipToFurthest() {
 	heir, ok := n.furthestVoter()
 	if !ok {
 		return

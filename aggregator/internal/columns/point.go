@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/bursar-accounting/bursar/proto/lent"
+	"github.com/bursar-accounting/bursar/proto/poison"
 )
 
 // maxPicks is how many rows of a block are read one by one before all columns
@@ -89,8 +89,8 @@ func (s *scratch) allocText(n int) []byte {
 
 // releaseAll takes back all that it has given.
 func (s *scratch) releaseAll() {
-	lent.Slice(s.words, ^uint64(0))
-	lent.Bytes(s.bytes)
+	poison.Slice(s.words, ^uint64(0))
+	poison.Bytes(s.bytes)
 	s.words, s.bytes = s.words[:0], s.bytes[:0]
 	scratches.Put(s)
 }

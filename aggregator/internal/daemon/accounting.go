@@ -10,7 +10,7 @@ import (
 
 // currentMoney is what usage costs and what may be used, as the books say now.
 func (a *Aggregator) currentMoney() api.Money {
-	now := a.books.Now()
+	now := a.accounts.Now()
 	classes := now.Directory.Classes()
 	return api.Money{Prices: now.Prices, Budgets: now.Budgets, Value: func(m record.Meta, key string) (string, bool) {
 		return valueOf(classes, m, key)
@@ -33,7 +33,7 @@ func valueOf(classes []sums.Class, m record.Meta, key string) (string, bool) {
 }
 
 // currentDirectory is who belongs where, as the books say now.
-func (a *Aggregator) currentDirectory() *accounting.Directory { return a.books.Now().Directory }
+func (a *Aggregator) currentDirectory() *accounting.Directory { return a.accounts.Now().Directory }
 
 // ownKeys are the meta keys of users and groups.
 func (a *Aggregator) ownKeys() report.Keys {

@@ -20,10 +20,10 @@ import (
 
 // budgetGauges are metrics of how budgets stand, on the node that leads.
 type budgetGauges struct {
-	books  *accounting.Keeper
-	money  func() api.Money
-	reader access.Reader
-	log    *slog.Logger
+	accounts *accounting.Keeper
+	money    func() api.Money
+	reader   access.Reader
+	log      *slog.Logger
 
 	last             atomic.Pointer[[]accounting.Statement] // nil: this node does not lead
 	used, left, gone *prometheus.Desc
@@ -34,7 +34,7 @@ func newBudgetGauges(a *Aggregator, reader access.Reader) *budgetGauges {
 		return prometheus.NewDesc("bursar_budget_"+name, help, labels, nil)
 	}
 	g := &budgetGauges{
-		books: a.books, money: a.currentMoney, reader: reader, log: a.set.Log,
+		accounts: a.accounts, money: a.currentMoney, reader: reader, log: a.set.Log,
 		used: desc("used_ratio", "What is used of the budget's present period, on the leader; more than 1 when it is overdrawn.", "budget"),
 		left: desc("left", "What is neither used nor reserved of the budget's present period, in its unit, on the leader.", "budget", "unit"),
 		gone: desc("gone_timestamp_seconds", "When the budget was used up, or will be at the present pace before its period ends, on the leader.", "budget"),
@@ -89,7 +89,7 @@ func (g *budgetGauges) updateGauges(ctx context.Context) error {
 	var next time.Time
 	var has *accounting.Set
 	for {
-		now := g.books.Now()
+		now := g.accounts.Now()
 		if began := time.Now(); now.Budgets != nil && (began.After(next) || now != has) {
 			if err := g.refreshReport(ctx, now); err != nil && ctx.Err() == nil {
 				g.log.Warn("what is left of budgets could not be found out; their metrics are as before", "error", err)

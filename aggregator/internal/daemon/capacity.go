@@ -16,7 +16,7 @@ import (
 // capacityGauges are the gauges of what clusters have and of the jobs that run and wait. Every
 // node has them, of its own state.
 type capacityGauges struct {
-	books          *accounting.Keeper
+	accounts       *accounting.Keeper
 	store          *store.Store
 	log            *slog.Logger
 	has, jobs, age *prometheus.Desc
@@ -25,7 +25,7 @@ type capacityGauges struct {
 // newCapacityGauges registers the gauges.
 func newCapacityGauges(b *accounting.Keeper, s *store.Store, log *slog.Logger, reg prometheus.Registerer) {
 	reg.MustRegister(&capacityGauges{
-		books: b, store: s, log: log,
+		accounts: b, store: s, log: log,
 		has:  prometheus.NewDesc("bursar_capacity", "What a cluster has of a component; absent where it is unknown.", []string{"cluster", "component"}, nil),
 		jobs: prometheus.NewDesc("bursar_jobs", "Jobs of a source when it looked last, by what they do: running or pending.", []string{"source", "state"}, nil),
 		age:  prometheus.NewDesc("bursar_jobs_timestamp_seconds", "When a source looked last how many jobs it has.", []string{"source"}, nil),
@@ -42,7 +42,7 @@ func (s *capacityGauges) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (s *capacityGauges) Collect(out chan<- prometheus.Metric) {
 	now := record.FromStd(calendar.Now())
-	all := s.books.Capacity()
+	all := s.accounts.Capacity()
 	for _, c := range all.List() {
 		for _, component := range c.Components {
 			step := all.At(c.Name, component, now)

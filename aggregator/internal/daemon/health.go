@@ -37,9 +37,9 @@ type healthMonitor struct {
 	probe    *health.DiskProbe
 	ballast  *health.Ballast
 	watchdog *health.Watchdog
-	tally    *completeness.Keeper
+	days     *completeness.Keeper
 	survey   *health.Survey
-	pulse    health.Learner
+	silences health.Learner
 
 	mu           sync.Mutex
 	data         health.Data // as of its index
@@ -49,14 +49,14 @@ type healthMonitor struct {
 // makeHealthMonitor makes that of a node that is open.
 func (a *Aggregator) makeHealthMonitor() {
 	d := &healthMonitor{agg: a, acknowledged: a.set.Acknowledged, ballast: health.NewBallast(a.set.DataDir, a.replica.guard.State().Size, a.set.Ballast)}
-	d.tally = &completeness.Keeper{View: a.store.View, Log: a.set.Log}
+	d.days = &completeness.Keeper{View: a.store.View, Log: a.set.Log}
 	d.survey = &health.Survey{View: a.store.View, Life: lifeOf, Log: a.set.Log}
 	node := a.replica.node
 	d.probe = &health.DiskProbe{Path: filepath.Join(a.set.DataDir, "raft", "disk.probe"), Log: a.set.Log}
 	d.watchdog = &health.Watchdog{
 		Stalls: []func() time.Duration{d.probe.Stalled, node.LogStalled}, Leads: node.IsLeader, Exit: a.exitProcess, Log: a.set.Log,
 		Level: func() health.DiskLevel { return a.replica.guard.State().Level }, Roomy: d.roomyMember,
-		HandOver: d.transferLeadership,
+		PassLeadership: d.transferLeadership,
 	}
 	d.watch = &health.Watch{Sources: []health.Source{d.addClusterFacts, d.addStrayedNode, d.addAgentFacts, d.addStoreFacts, d.addActionFacts, d.addLoginTrouble, d.addRestoredAccess, d.addSRVTrouble}, Log: a.set.Log}
 	health.NewMetrics(d.watch, a.registry)
@@ -126,7 +126,7 @@ func (d *healthMonitor) runMonitor(ctx context.Context) error {
 	g.Go(func() error { return d.watchdog.Run(ctx) })
 	g.Go(func() error { return d.watch.Run(ctx) })
 	g.Go(func() error { return d.maintainBallast(ctx) })
-	g.Go(func() error { return d.tally.Run(ctx) })
+	g.Go(func() error { return d.days.Run(ctx) })
 	g.Go(func() error { return d.survey.Run(ctx) })
 	return g.Wait()
 }
@@ -344,7 +344,7 @@ func (d *healthMonitor) addStoreFacts(_ context.Context, f *health.Facts) {
 	f.Data = d.data
 	f.Acknowledged = d.acknowledged
 	f.Data.Lacking, f.Data.Negative = d.missingRuns(f.Now), d.survey.List()
-	for _, s := range d.pulse.Silent(record.FromStd(f.Now)) {
+	for _, s := range d.silences.Silent(record.FromStd(f.Now)) {
 		f.Data.Silent = append(f.Data.Silent, health.Silent{Agent: s.Source.Agent, Source: s.Source.String(), Since: s.Since.Std(), Allowed: time.Duration(s.Allowed) * time.Microsecond})
 	}
 }
@@ -395,7 +395,7 @@ func (d *healthMonitor) learnSources(view *store.View, now time.Time) error {
 		return err
 	}
 	counters, err := view.Counters()
-	d.pulse.Look(record.FromStd(now), agents, counters)
+	d.silences.Look(record.FromStd(now), agents, counters)
 	return err
 }
 
@@ -404,7 +404,7 @@ const lackingDays = 35 * 24 * time.Hour
 
 // missingRuns are the days of late that lack runs.
 func (d *healthMonitor) missingRuns(now time.Time) (list []health.Lacking) {
-	days, _ := d.tally.Days(completeness.Window{From: record.FromStd(now.Add(-lackingDays)), To: record.FromStd(now)})
+	days, _ := d.days.Days(completeness.Window{From: record.FromStd(now.Add(-lackingDays)), To: record.FromStd(now)})
 	for _, s := range completeness.Stretches(days) {
 		list = append(list, health.Lacking{
 			Agent: s.Source.Agent, Source: s.Source.String(), From: s.From.Std(), To: s.To.Std(), Runs: s.Missing, Unread: s.Unread, Shared: s.Shared, Remedy: s.Remedy(),

@@ -49,13 +49,13 @@ func (a *Aggregator) noteLogin(r *http.Request, who, result string) {
 
 // withLogin adds the routes of the door to those of the pages.
 func (a *Aggregator) withLogin(pages map[string]http.Handler) map[string]http.Handler {
-	maps.Copy(pages, a.door.Routes())
+	maps.Copy(pages, a.login.Routes())
 	return pages
 }
 
 // addLoginTrouble says when the provider of logins cannot be used.
 func (d *healthMonitor) addLoginTrouble(_ context.Context, f *health.Facts) {
-	if err := d.agg.door.Trouble(); err != nil {
+	if err := d.agg.login.Trouble(); err != nil {
 		f.Others = append(f.Others, health.Finding{
 			Severity: health.Warning, ID: "login-provider", About: d.agg.set.Name, What: "people cannot log in: " + err.Error(),
 			Do: "look at the provider, and at issuer in access.oidc; bursar login, tokens and certificates work meanwhile",

@@ -245,7 +245,7 @@ func TestOIDC_ProviderDown_TheNodeSaysSoAndPeopleLogInLater(t *testing.T) {
 		}
 	}
 	p.down.Store(false)
-	g.agg.door.Ask()
+	g.agg.login.Ask()
 	if status, text := ask(t, c, g.tls, "GET", "/", "Accept: text/html"); status != http.StatusOK || !strings.Contains(text, "/ui/login/oidc") {
 		t.Errorf("a page without a session: %d %.500s", status, text)
 	}

@@ -31,7 +31,7 @@ func (a *Aggregator) currentPseudonyms(ctx context.Context, view *store.View) (*
 	if err != nil {
 		return nil, fmt.Errorf("%w: read the secret of pseudonyms: %w", access.ErrUnavailable, err)
 	}
-	now := a.books.Now()
+	now := a.accounts.Now()
 	set := now.Directory.Settings()
 	keys := erasure.NewKeys(set.UserKey, set.GroupKey, set.HostKey)
 	shown := maps.Clone(keys.Totals)

@@ -53,7 +53,7 @@ func (a *Aggregator) removeNamesOnce(ctx context.Context) error {
 	if err := a.replica.checkWritable(); err != nil {
 		return err
 	}
-	r := &erasure.Retainer{Views: a.store, Write: a.replica.Write, Policy: policy, Directory: a.books.Now().Directory, Now: calendar.Now()}
+	r := &erasure.Retainer{Views: a.store, Write: a.replica.Write, Policy: policy, Directory: a.accounts.Now().Directory, Now: calendar.Now()}
 	done, err := r.Run(ctx)
 	if err != nil {
 		return err

@@ -114,7 +114,7 @@ type Aggregator struct {
 	gauges    *api.Gauges
 	keeper    *clusterconfig.Keeper
 	usages    *sums.Keeper
-	books     *accounting.Keeper
+	accounts  *accounting.Keeper
 	kinds     atomic.Pointer[record.Kinds] // of components that clients post
 	// stopsExpire is a time.Duration: see expireStops.
 	stopsExpire atomic.Int64
@@ -123,7 +123,7 @@ type Aggregator struct {
 	gate      *access.Gate
 	bearers   *bearers
 	trail     *audit.Log
-	door      *login.Service
+	login     *login.Service
 	doctor    *healthMonitor
 	actors    *actors
 	actions   *action.Manager
@@ -155,7 +155,7 @@ func newAggregator(set Settings) (*Aggregator, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), set.Raft.close())
 	}
-	if a.books, err = accounting.NewKeeper(a.store, set.Log); err != nil {
+	if a.accounts, err = accounting.NewKeeper(a.store, set.Log); err != nil {
 		return nil, errors.Join(err, set.Raft.close(), a.store.Close())
 	}
 	if err := a.mayStart(); err != nil {
@@ -187,24 +187,24 @@ func (a *Aggregator) makeServices() {
 	reader := access.Reader{Source: a.replica, Usages: a.usages, Reaches: &access.Reaches{}, Pseudonyms: a.currentPseudonyms}
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
-	newCapacityGauges(a.books, a.store, a.set.Log, a.registry)
+	newCapacityGauges(a.accounts, a.store, a.set.Log, a.registry)
 	a.makeActions()
 	a.makeConfigKeeper()
 	a.makeBackupSchedule()
 	a.makeHealthMonitor()
 	a.trail = audit.NewLog(audit.Options{Node: a.set.Name, Write: a.replica.Write, View: nodeDocuments{a.store}, Months: func() int { return a.retentionPolicy().KeptAudit() }, Log: a.set.Log})
-	pages := &web.Pages{Reader: reader, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Derivation: a.books.Derivation, Zone: a.siteZone, Keys: a.ownKeys}
+	pages := &web.Pages{Reader: reader, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Derivation: a.accounts.Derivation, Zone: a.siteZone, Keys: a.ownKeys}
 	a.conns = api.NewConns(api.PerAddress, a.registry)
 	who := a.principalFunc()
 	pages.Framers, pages.Views = a.gate.Framers, a.gate.Views
-	a.door = login.New(a.gate.OIDC, logins{a}, a.noteLogin, a.set.Log)
+	a.login = login.New(a.gate.OIDC, logins{a}, a.noteLogin, a.set.Log)
 	a.server = api.New(api.Options{
 		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log, Sessions: &a.gate.Sessions, Pages: pagesAddress(a.set.Plain),
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Agreed:     func() uint32 { _, v := a.store.Cluster(); return v },
 		Registerer: a.registry, Health: a.doctor, Memory: a.answerMemory(),
-		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Derivation: a.books.Derivation, UsageKeys: a.usageKeys, Zone: a.siteZone, Retention: a.retentionPolicy, Directory: a.currentDirectory, Money: a.currentMoney, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Found: a.doctor.recordFindings, Common: a.doctor.survey.Common, Silences: &a.doctor.pulse, Version: a.set.Version,
-		Patience: a.set.Patience, Extra: a.withLogin(pages.Routes()), Login: a.door, Config: sharedConfig{a}, Snapshots: a.snapshots,
+		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Derivation: a.accounts.Derivation, UsageKeys: a.usageKeys, Zone: a.siteZone, Retention: a.retentionPolicy, Directory: a.currentDirectory, Money: a.currentMoney, Capacity: a.accounts.Capacity, Days: a.doctor.days.Days, Found: a.doctor.recordFindings, Common: a.doctor.survey.Common, Silences: &a.doctor.silences, Version: a.set.Version,
+		Patience: a.set.Patience, Extra: a.withLogin(pages.Routes()), Login: a.login, Config: sharedConfig{a}, Snapshots: a.snapshots,
 		Members: newMembers(a.replica), Enrolment: a.newEnrolment(), Audit: a.trail, Checker: a, Cut: ingest.Cut, Actions: a.actions, Archives: a.actors.readArchives,
 	})
 	pages.V1 = v1.API{Caller: a.server}
@@ -290,9 +290,9 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	g.Go(func() error { return a.followJoined(ctx) })
 	g.Go(func() error { return a.followSRV(ctx) })
 	g.Go(func() error { return a.bearers.noteUses(ctx) })
-	g.Go(func() error { return a.door.Run(ctx) })
+	g.Go(func() error { return a.login.Run(ctx) })
 	g.Go(func() error { return a.usages.Run(ctx) })
-	g.Go(func() error { return a.books.Run(ctx) })
+	g.Go(func() error { return a.accounts.Run(ctx) })
 	if a.set.Keys != nil {
 		g.Go(func() error { return a.set.Keys.Run(ctx, a.set.Log) })
 		g.Go(func() error { return a.renewOwn(ctx) })

@@ -37,7 +37,7 @@ func (a *Aggregator) applyConfig(d *clusterconfig.Document) error {
 	if err != nil {
 		return err
 	}
-	if err := a.books.Set(accounting.Settings{Directory: s.Directory, Money: s.Money, Capacity: s.Capacity, Energy: s.Energy}); err != nil {
+	if err := a.accounts.Set(accounting.Settings{Directory: s.Directory, Money: s.Money, Capacity: s.Capacity, Energy: s.Energy}); err != nil {
 		return err
 	}
 	agents := make([]ingest.Agent, 0, len(s.Agents))
@@ -57,7 +57,7 @@ func (a *Aggregator) applyConfig(d *clusterconfig.Document) error {
 	a.zone.Store(zone)
 	s.Retention.Zone = zone
 	a.retention.Store(&s.Retention)
-	a.usages.Set(sums.Settings{Dimensions: s.Dimensions, Zones: s.Zones, Classes: a.books.Now().Directory.Classes()})
+	a.usages.Set(sums.Settings{Dimensions: s.Dimensions, Zones: s.Zones, Classes: a.accounts.Now().Directory.Classes()})
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (a *Aggregator) usageKeys() (keys []string) {
 		keys = slices.Clone(*asked)
 	}
 	keys = append(keys, record.PartKey, "project", "pi")
-	now := a.books.Now()
+	now := a.accounts.Now()
 	for i := range now.Derivation.Keys {
 		keys = append(keys, now.Derivation.Keys[i].From...)
 	}

@@ -21,8 +21,8 @@ type Watchdog struct {
 	// Roomy names a member with space, to which the leadership may go; "" for
 	// none.
 	Roomy func() string
-	// HandOver moves the leadership to a node, or to any where id is "".
-	HandOver func(ctx context.Context, id string) error
+	// PassLeadership moves the leadership to a node, or to any where id is "".
+	PassLeadership func(ctx context.Context, id string) error
 	// Exit ends the process at once.
 	Exit func(code int)
 	Log  *slog.Logger
@@ -102,7 +102,7 @@ func (w *Watchdog) transferIfUnfit(ctx context.Context, stalled time.Duration) b
 	ctx, cancel := context.WithTimeout(ctx, handOverTime)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- w.HandOver(ctx, to) }() // where the disk hangs, so may this
+	go func() { done <- w.PassLeadership(ctx, to) }() // where the disk hangs, so may this
 	var err error
 	select {
 	case err = <-done:

@@ -28,7 +28,7 @@ func newDog(stalls ...func() time.Duration) *dog {
 	d := &dog{leads: true}
 	d.Stalls, d.Log = stalls, slog.New(slog.DiscardHandler)
 	d.Level, d.Leads, d.Roomy = func() DiskLevel { return d.level }, func() bool { return d.leads }, func() string { return d.roomy }
-	d.HandOver = func(_ context.Context, id string) error {
+	d.PassLeadership = func(_ context.Context, id string) error {
 		d.handed = append(d.handed, id)
 		d.leads = d.fails != nil
 		return d.fails

@@ -95,7 +95,7 @@ func (c *Clock) Lead(ctx context.Context) error {
 	repeat.Every(ctx, min(c.opt.Every, handOverEvery), func() bool {
 		c.compareClocks()
 		if c.Check() != nil && !time.Now().Before(next) {
-			c.handOver(ctx)
+			c.passLeadership(ctx)
 			next = time.Now().Add(handOverEvery)
 		}
 		return true
@@ -103,7 +103,7 @@ func (c *Clock) Lead(ctx context.Context) error {
 	return nil
 }
 
-func (c *Clock) handOver(ctx context.Context) {
+func (c *Clock) passLeadership(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, handOverTime)
 	defer cancel()
 	if err := c.opt.Leadership.TransferLeadership(ctx); err != nil && ctx.Err() == nil {

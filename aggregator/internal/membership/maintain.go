@@ -26,7 +26,7 @@ func (p *Peer) MaintainMembers(ctx context.Context) error {
 	}
 	told := map[string]string{}
 	repeat.Every(ctx, tendEvery, func() bool {
-		p.tendSelf(ctx)
+		p.correctOwnAddress(ctx)
 		peers := p.expectedNodes()
 		heard := p.askHellos(ctx, peers)
 		for _, n := range peers {
@@ -34,7 +34,7 @@ func (p *Peer) MaintainMembers(ctx context.Context) error {
 			if !ok || h.Name != n.Name || ctx.Err() != nil {
 				continue
 			}
-			if why := p.tendPeer(ctx, n, h); why != told[n.Name] {
+			if why := p.includePeer(ctx, n, h); why != told[n.Name] {
 				told[n.Name] = why
 				if why != "" {
 					p.conf.Log.Warn("a configured node does not belong to the cluster", "name", n.Name, "id", h.ID, "reason", why)
@@ -61,9 +61,9 @@ func (p *Peer) expectedNodes() []Listed {
 	return list
 }
 
-// tendSelf corrects this node's own address: a node that was alone had none that
+// correctOwnAddress corrects this node's own address: a node that was alone had none that
 // others can reach.
-func (p *Peer) tendSelf(ctx context.Context) {
+func (p *Peer) correctOwnAddress(ctx context.Context) {
 	own, ok := p.findMember(p.me.ID)
 	if !ok || p.me.Addr == "" || own.Addr == p.me.Addr {
 		return
@@ -71,9 +71,9 @@ func (p *Peer) tendSelf(ctx context.Context) {
 	p.changeMember(ctx, "this node has another address", cluster.Server{ID: p.me.ID, Addr: p.me.Addr}, p.conf.Node.Readdress)
 }
 
-// tendPeer makes a member of the node that has answered as n. It returns why it
+// includePeer makes a member of the node that has answered as n. It returns why it
 // cannot be one.
-func (p *Peer) tendPeer(ctx context.Context, n Listed, h Hello) (why string) {
+func (p *Peer) includePeer(ctx context.Context, n Listed, h Hello) (why string) {
 	want := cluster.Server{ID: h.ID, Addr: n.Addr}
 	m, member := p.findMember(h.ID)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/bursar-accounting/bursar/proto/lent"
+	"github.com/bursar-accounting/bursar/proto/poison"
 )
 
 // The directory of a store holds one Pebble database and CURRENT, which names
@@ -129,10 +129,10 @@ func scanOrdered(r pebble.Reader, from, to []byte, desc bool, yield func(key, va
 // yieldBorrowed calls yield with a key and a value, and takes back copies of them where what is
 // taken back is overwritten: their memory is Pebble's.
 func yieldBorrowed(key, value []byte, yield func(key, value []byte) error) error {
-	if lent.Poisoned {
+	if poison.Enabled {
 		key, value = bytes.Clone(key), bytes.Clone(value)
-		defer lent.Bytes(key)
-		defer lent.Bytes(value)
+		defer poison.Bytes(key)
+		defer poison.Bytes(value)
 	}
 	return yield(key, value)
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/proto/lent"
+	"github.com/bursar-accounting/bursar/proto/poison"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -231,7 +231,7 @@ func (v *View) Query(ctx context.Context, q Query, yield func(*columns.Row) erro
 	if err != nil {
 		return err
 	}
-	if lent.Poisoned {
+	if poison.Enabled {
 		yield = poisonRows(q.ReuseRows, yield)
 	}
 	run := &run{ctx: ctx, view: v, plan: p, yield: yield, left: q.Limit}
@@ -248,7 +248,7 @@ func (v *View) Query(ctx context.Context, q Query, yield func(*columns.Row) erro
 // poisonRows gives yield copies of rows and overwrites what of them is lent when it
 // returns.
 func poisonRows(all bool, yield func(*columns.Row) error) func(*columns.Row) error {
-	dead := columns.Row{Record: record.Record{ID: lent.Text, State: lent.Text}, Origin: record.Origin{Agent: lent.Text, Type: lent.Text, Label: lent.Text}}
+	dead := columns.Row{Record: record.Record{ID: poison.Text, State: poison.Text}, Origin: record.Origin{Agent: poison.Text, Type: poison.Text, Label: poison.Text}}
 	return func(row *columns.Row) error {
 		mine := *row
 		if all {
@@ -263,10 +263,10 @@ func poisonRows(all bool, yield func(*columns.Row) error) func(*columns.Row) err
 		mine = dead
 		if all {
 			for i := range lends.Record.Meta {
-				lent.Slice(lends.Record.Meta[i].Values, lent.Text)
+				poison.Slice(lends.Record.Meta[i].Values, poison.Text)
 			}
-			lent.Slice(lends.Record.Meta, record.MetaEntry{Key: lent.Text})
-			lent.Slice(lends.Record.Components, record.Component{Name: lent.Text})
+			poison.Slice(lends.Record.Meta, record.MetaEntry{Key: poison.Text})
+			poison.Slice(lends.Record.Components, record.Component{Name: poison.Text})
 		}
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/bursar-accounting/bursar/proto/lent"
+	"github.com/bursar-accounting/bursar/proto/poison"
 )
 
 // MaxLine is how much of a line is kept.
@@ -26,18 +26,18 @@ func (l *Line) Long() bool { return l.Size > MaxLine+1 }
 
 // reader reads the lines of one file.
 type reader struct {
-	path   string
-	closed bool // nothing is written to it any more: its last line needs no end
-	lines  *bufio.Reader
-	long   []byte
-	banner string // of the last line of each entry; "": lines are read
-	entry  []byte
-	lent   []byte   // the text of the last line
-	plain  *os.File // nil for a compressed file
-	packed *unpacked
-	head   []byte // of a compressed file
-	begun  int64  // where reading began
-	cursor Cursor
+	path     string
+	closed   bool // nothing is written to it any more: its last line needs no end
+	lines    *bufio.Reader
+	long     []byte
+	banner   string // of the last line of each entry; "": lines are read
+	entry    []byte
+	lineText []byte   // the text of the last line
+	plain    *os.File // nil for a compressed file
+	packed   *unpacked
+	head     []byte // of a compressed file
+	begun    int64  // where reading began
+	cursor   Cursor
 }
 
 // openReader opens a file at the cursor's offset.
@@ -98,8 +98,8 @@ func (r *reader) closeReader() {
 
 // nextLine returns the next line, and io.EOF where there is none that has ended.
 func (r *reader) nextLine() (Line, error) {
-	lent.Bytes(r.lent)
-	r.lent = nil
+	poison.Bytes(r.lineText)
+	r.lineText = nil
 	read := r.readLine
 	if r.banner != "" {
 		read = r.readEntry
@@ -114,8 +114,8 @@ func (r *reader) nextLine() (Line, error) {
 		return Line{}, io.EOF
 	}
 	r.cursor.Offset += size
-	r.lent = slices.Clip(text[:min(len(text), MaxLine)])
-	return Line{Text: r.lent, Size: size}, nil
+	r.lineText = slices.Clip(text[:min(len(text), MaxLine)])
+	return Line{Text: r.lineText, Size: size}, nil
 }
 
 // readLine reads a line with its newline, or what there is of one.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
-	"github.com/bursar-accounting/bursar/proto/lent"
+	"github.com/bursar-accounting/bursar/proto/poison"
 	spelling "github.com/bursar-accounting/bursar/proto/text"
 )
 
@@ -92,7 +92,7 @@ func (l *Lender) freeList() []sdk.Value {
 func (l *Lender) TakeBack() {
 	for _, list := range l.lists[:l.used] {
 		for _, i := range l.wanted { // the others stay null
-			lent.Slice(list[i:i+1], sdk.String(lent.Text))
+			poison.Slice(list[i:i+1], sdk.String(poison.Text))
 		}
 	}
 	l.used = 0

@@ -17,8 +17,8 @@ type actionStream interface {
 	Recv() (*bursarv1.ActionRequest, error)
 }
 
-// desk brings the questions of one call to the daemon, one after the other.
-type desk struct {
+// requester brings the questions of one call to the daemon, one after the other.
+type requester struct {
 	stream actionStream
 
 	mu   sync.Mutex // guards what follows, and that one sends at a time
@@ -26,17 +26,17 @@ type desk struct {
 	open bool       // its answer has not ended
 }
 
-func (d *desk) sendMessage(m *bursarv1.ActionResponse) error {
+func (d *requester) sendMessage(m *bursarv1.ActionResponse) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.stream.Send(m)
 }
 
-func (d *desk) getAnswer(ctx context.Context, target, accept string) (*answer, error) {
+func (d *requester) getAnswer(ctx context.Context, target, accept string) (*answer, error) {
 	return d.askQuestion(ctx, &bursarv1.Ask{What: &bursarv1.Ask_Get_{Get: &bursarv1.Ask_Get{Target: validText(target), Accept: accept}}})
 }
 
-func (d *desk) runProgram(ctx context.Context, p Program) (*answer, error) {
+func (d *requester) runProgram(ctx context.Context, p Program) (*answer, error) {
 	r := &bursarv1.Ask_Run{Arguments: p.Arguments, Input: p.Input, Environment: p.Environment}
 	if p.Timeout > 0 {
 		r.Timeout = p.Timeout.String()
@@ -44,13 +44,13 @@ func (d *desk) runProgram(ctx context.Context, p Program) (*answer, error) {
 	return d.askQuestion(ctx, &bursarv1.Ask{What: &bursarv1.Ask_Run_{Run: r}})
 }
 
-func (d *desk) writeRows(ctx context.Context, w *bursarv1.Ask_Write) (*answer, error) {
+func (d *requester) writeRows(ctx context.Context, w *bursarv1.Ask_Write) (*answer, error) {
 	w.Target = validText(w.GetTarget())
 	return d.askQuestion(ctx, &bursarv1.Ask{What: &bursarv1.Ask_Write_{Write: w}})
 }
 
 // askQuestion sends a question and waits for the first part of its answer.
-func (d *desk) askQuestion(ctx context.Context, q *bursarv1.Ask) (*answer, error) {
+func (d *requester) askQuestion(ctx context.Context, q *bursarv1.Ask) (*answer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (d *desk) askQuestion(ctx context.Context, q *bursarv1.Ask) (*answer, error
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{desk: d, id: id}
+	a := &answer{requester: d, id: id}
 	a.cancel = context.AfterFunc(ctx, a.stopAnswer)
 	if a.takePart(); a.err != nil && !errors.Is(a.err, io.EOF) {
 		return nil, a.err
@@ -66,7 +66,7 @@ func (d *desk) askQuestion(ctx context.Context, q *bursarv1.Ask) (*answer, error
 	return a, nil
 }
 
-func (d *desk) putQuestion(q *bursarv1.Ask) (uint64, error) {
+func (d *requester) putQuestion(q *bursarv1.Ask) (uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open {
@@ -81,7 +81,7 @@ func (d *desk) putQuestion(q *bursarv1.Ask) (uint64, error) {
 	return q.Id, nil
 }
 
-func (d *desk) endQuestions() {
+func (d *requester) endQuestions() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open = false
@@ -89,9 +89,9 @@ func (d *desk) endQuestions() {
 
 // answer is an answer as it comes.
 type answer struct {
-	desk   *desk
-	id     uint64
-	cancel func() bool // of the wait for the end of the question's context
+	requester *requester
+	id        uint64
+	cancel    func() bool // of the wait for the end of the question's context
 
 	status int    // known after the first part
 	rest   []byte // of the part that came last
@@ -101,7 +101,7 @@ type answer struct {
 
 // takePart takes the next part.
 func (a *answer) takePart() {
-	m, err := a.desk.stream.Recv()
+	m, err := a.requester.stream.Recv()
 	if err != nil {
 		a.endAnswer(fmt.Errorf("the daemon has ended the call: %w", err))
 		return
@@ -133,7 +133,7 @@ const NotRunKind = "not-run"
 func (a *answer) endAnswer(err error) {
 	a.err = err
 	a.cancel()
-	a.desk.endQuestions()
+	a.requester.endQuestions()
 }
 
 // Read implements io.Reader.
@@ -152,7 +152,7 @@ func (a *answer) Read(p []byte) (int, error) {
 // stopAnswer asks the daemon to break the answer off.
 func (a *answer) stopAnswer() {
 	q := &bursarv1.Ask{Id: a.id, What: &bursarv1.Ask_Stop_{Stop: &bursarv1.Ask_Stop{}}}
-	_ = a.desk.sendMessage(&bursarv1.ActionResponse{Message: &bursarv1.ActionResponse_Ask{Ask: q}}) // the next part tells what is wrong
+	_ = a.requester.sendMessage(&bursarv1.ActionResponse{Message: &bursarv1.ActionResponse_Ask{Ask: q}}) // the next part tells what is wrong
 }
 
 // Close ends the answer, of which the rest is not wanted. Closing twice is a no-op.

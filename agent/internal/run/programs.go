@@ -8,11 +8,11 @@ import (
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
-// errands implements serve.Errands.
-type errands struct{ runner *programs.Runner }
+// programAdmitter implements serve.ProgramAdmitter.
+type programAdmitter struct{ runner *programs.Runner }
 
-// Admit implements serve.Errands.
-func (e errands) Admit(errand *bursarv1.Errand, by string) (serve.Permit, error) {
+// Admit implements serve.ProgramAdmitter.
+func (e programAdmitter) Admit(errand *bursarv1.Errand, by string) (serve.Permit, error) {
 	p, err := e.runner.Admit(errand, by)
 	if err != nil {
 		return nil, err

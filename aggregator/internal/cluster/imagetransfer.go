@@ -188,7 +188,7 @@ func (n *Node) handleCalls(g greeting, c *Conn) {
 	case g.use == forOffer:
 		err = n.takeOffer(c, o)
 	default:
-		err = n.handOut(c, o)
+		err = n.serveImage(c, o)
 	}
 	if err != nil {
 		n.logger.Warn("an image was not handed over", "from", g.from, "peer", c.Peer.String(), "error", err)
@@ -212,7 +212,7 @@ func (n *Node) takeOffer(c *Conn, o order) error {
 	return sendByte(patient{c}, imageHave)
 }
 
-func (n *Node) handOut(c *Conn, o order) error {
+func (n *Node) serveImage(c *Conn, o order) error {
 	if !n.imageStore.hasImage(o) {
 		return sendByte(patient{c}, imageNone)
 	}

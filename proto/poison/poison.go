@@ -1,4 +1,4 @@
-// Package lent takes back memory that a function has lent to its caller.
+// Package poison takes back memory that a function has lent to its caller.
 //
 // Memory is lent where copying costs too much: the caller must not use it after the
 // moment that the contract names, because its owner writes something else there. A
@@ -12,14 +12,14 @@
 // hand what they lend to another function until that returns. Everything else that the
 // project's functions return belongs to the caller, and so does all that the plugins' SDK
 // returns.
-package lent
+package poison
 
 // Text is what a text that was taken back says.
 const Text = "\xdb\xdblent memory was used after it was taken back\xdb\xdb"
 
 // Bytes takes back b with all of its capacity.
 func Bytes(b []byte) {
-	if Poisoned {
+	if Enabled {
 		b = b[:cap(b)]
 		for i := range b {
 			b[i] = Text[i%len(Text)]
@@ -29,7 +29,7 @@ func Bytes(b []byte) {
 
 // Slice takes back s: every element becomes dead.
 func Slice[T any](s []T, dead T) {
-	if Poisoned {
+	if Enabled {
 		for i := range s {
 			s[i] = dead
 		}

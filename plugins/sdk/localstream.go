@@ -13,23 +13,23 @@ import (
 // NewData makes a Data whose answers come from a handler, for tests of an action's
 // Plan without a daemon.
 func NewData(h http.Handler) *Data {
-	return &Data{&desk{stream: &rehearsal{ctx: context.Background(), get: h}}}
+	return &Data{&requester{stream: &localStream{ctx: context.Background(), get: h}}}
 }
 
 // NewWorld makes a World whose programs are a function, for tests of an action's
 // Execute without a daemon.
 func NewWorld(run func(context.Context, Program) (Output, error)) *World {
-	return &World{&desk{stream: &rehearsal{ctx: context.Background(), run: run}}}
+	return &World{&requester{stream: &localStream{ctx: context.Background(), run: run}}}
 }
 
 // NewArchiveWorld makes a World whose questions, and what it archives and restores, a
 // handler answers, for tests of an action's Execute without a daemon.
 func NewArchiveWorld(h http.Handler) *World {
-	return &World{&desk{stream: &rehearsal{ctx: context.Background(), get: h}}}
+	return &World{&requester{stream: &localStream{ctx: context.Background(), get: h}}}
 }
 
-// rehearsal answers questions at once.
-type rehearsal struct {
+// localStream answers questions at once.
+type localStream struct {
 	ctx context.Context //nolint:containedctx // as that of a stream
 	get http.Handler
 	run func(context.Context, Program) (Output, error)
@@ -38,10 +38,10 @@ type rehearsal struct {
 }
 
 // Context implements actionStream.
-func (r *rehearsal) Context() context.Context { return r.ctx }
+func (r *localStream) Context() context.Context { return r.ctx }
 
 // Send implements actionStream.
-func (r *rehearsal) Send(m *bursarv1.ActionResponse) error {
+func (r *localStream) Send(m *bursarv1.ActionResponse) error {
 	q := m.GetAsk()
 	switch {
 	case q.GetGet() != nil:
@@ -60,7 +60,7 @@ func (r *rehearsal) Send(m *bursarv1.ActionResponse) error {
 }
 
 // Recv implements actionStream.
-func (r *rehearsal) Recv() (*bursarv1.ActionRequest, error) {
+func (r *localStream) Recv() (*bursarv1.ActionRequest, error) {
 	if len(r.answers) == 0 {
 		return nil, io.EOF
 	}
@@ -69,7 +69,7 @@ func (r *rehearsal) Recv() (*bursarv1.ActionRequest, error) {
 	return &bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Answer{Answer: a}}, nil
 }
 
-func (r *rehearsal) answerPage(method, target, accept string, body []byte) *bursarv1.Answer {
+func (r *localStream) answerPage(method, target, accept string, body []byte) *bursarv1.Answer {
 	req, err := http.NewRequestWithContext(r.ctx, method, target, bytes.NewReader(body))
 	if err != nil || r.get == nil {
 		return &bursarv1.Answer{Failure: errors.Join(err, errors.New("no answer")).Error()}
@@ -80,7 +80,7 @@ func (r *rehearsal) answerPage(method, target, accept string, body []byte) *burs
 	return &bursarv1.Answer{Status: int32(p.status), Kind: p.header.Get("Content-Type"), Data: p.body.Bytes()}
 }
 
-func (r *rehearsal) answerProgram(q *bursarv1.Ask_Run) *bursarv1.Answer {
+func (r *localStream) answerProgram(q *bursarv1.Ask_Run) *bursarv1.Answer {
 	if r.run == nil {
 		return &bursarv1.Answer{Failure: "programs cannot be run here", Kind: NotRunKind}
 	}

@@ -1,0 +1,6 @@
+//go:build !poison && !race
+
+package poison
+
+// Enabled says that memory which is taken back is overwritten.
+const Enabled = false
