@@ -61,13 +61,13 @@ func (s *spec) setHeader(target reflect.Value, r Range) {
 	s.setPlace(target, "", r)
 }
 
-// headerOf is where a block begins, or else, where its struct does not say it, or.
-func (s *spec) headerOf(target reflect.Value, or Range) Range {
+// headerOf returns where a block begins; fallback where its struct has no field for that.
+func (s *spec) headerOf(target reflect.Value, fallback Range) Range {
 	switch {
 	case s.defAt != nil:
 		return target.FieldByIndex(s.defAt).Interface().(Range)
 	case s.places != nil:
 		return s.placesOf(target)[""]
 	}
-	return or
+	return fallback
 }

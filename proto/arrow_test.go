@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"aggregator/internal/access":        {"aggregator/internal/access", "aggregator/internal/enrol", "aggregator/internal/completeness", "aggregator/internal/usage", "aggregator/internal/sums", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/enrol":         {"aggregator/internal/enrol", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/api":           {"aggregator/internal/audit", "aggregator/internal/erasure", "aggregator/internal/action", "aggregator/internal/enrol", "aggregator/internal/report", "plugins/sdk", "aggregator/internal/archive", "aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/completeness", "aggregator/internal/health", "aggregator/internal/calendar", "aggregator/internal/accounting", "aggregator/internal/usage", "aggregator/internal/sums", "aggregator/internal/store", "aggregator/internal/clusterconfig", "aggregator/internal/columns", "hcl", "proto"},
-	"aggregator/internal/membership":    {"aggregator/internal/ingest", "aggregator/internal/membership", "aggregator/internal/cluster", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/membership":    {"aggregator/internal/membership", "aggregator/internal/cluster", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/clusterconfig": {"aggregator/internal/clusterconfig", "hcl", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 }
 

@@ -125,6 +125,7 @@ func TestCluster_RollingRestart_FailsNoRequest(t *testing.T) {
 		})
 		n.Start()
 		s.Eventually(n.Name+" has caught up", func() (bool, string) { return caughtUp(n) })
+		l.stopping.Store(nil)
 	}
 	cancel()
 	working.Wait()

@@ -65,7 +65,7 @@ source "slurm" "nemo" {
 }
 
 # Where a plugin is and what it gets, where that is not the usual. With sha256
-# only that very file is started.
+# a file with another digest is not started.
 plugin "source" "slurm" {
   path = "/usr/libexec/bursar/plugins/bursar-source-slurm"
   env  = { SLURM_CONF = "/etc/slurm/slurm.conf" }

@@ -40,7 +40,7 @@ func stampOf(info fs.FileInfo) stamp {
 }
 
 // loadImage checks the binary, and its checksum when it is pinned. A file that takes its place
-// after that is found by [Process.Stale], as it is when there is no pin.
+// after that is found by [Process.Stale].
 func loadImage(spec *Spec) (*image, error) {
 	w := &walk{dev: spec.Dev, plugin: true}
 	path, err := checkPath(spec.Path, w)

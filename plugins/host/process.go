@@ -105,6 +105,10 @@ func Launch(ctx context.Context, spec Spec) (*Process, error) {
 	if err := p.startProcess(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", spec.specName(), err)
 	}
+	if spec.SHA256 != "" && p.Stale() {
+		p.Close()
+		return nil, fmt.Errorf("%s: %w: %s was replaced while it was started", spec.specName(), ErrChecksum, spec.Path)
+	}
 	return p, nil
 }
 

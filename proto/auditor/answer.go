@@ -55,9 +55,8 @@ func NotAllowed(w http.ResponseWriter, methods ...string) {
 // does not know.
 func BreakOff() { panic(http.ErrAbortHandler) }
 
-// BreakOffOnPanic is deferred by a handler. It makes of a panic a connection that breaks: nothing
-// else suffers, and the client does not take half an answer for a whole one. The log has what is
-// no [BreakOff].
+// BreakOffOnPanic, deferred by a handler, turns a panic into a broken connection, so that a client
+// does not take half an answer for a whole one. It logs every panic but that of [BreakOff].
 func BreakOffOnPanic(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
 	cause := recover()
 	if cause == nil {

@@ -35,7 +35,7 @@ func (b emptyBuffer) Read(p buffer.Position, _ int) ([][]byte, buffer.Position, 
 }
 
 func (b emptyBuffer) Wait(context.Context, uint64) {
-	b.asked <- struct{}{}
+	close(b.asked)
 	<-b.comes
 }
 
@@ -98,12 +98,16 @@ func (r *renewal) serve(l net.Listener, connect func(context.Context) (*tls.Conn
 // outlive makes calls while connections end and the agent's certificate is renewed. None may fail.
 func (r *renewal) outlive(c bursarv1.AgentClient) {
 	r.t.Helper()
-	pulled := make(chan error)
+	pulled := make(chan error, 1)
 	go func() {
 		_, err := c.Pull(r.t.Context(), &bursarv1.PullRequest{Cluster: "c", WaitMs: 60_000})
 		pulled <- err
 	}()
-	<-r.buffer.asked
+	select {
+	case <-r.buffer.asked:
+	case err := <-pulled:
+		r.t.Fatal("the pull that waits: ", err)
+	}
 	before := r.shown.Load()
 	r.callUntil(c, "connections end", func() bool { return r.made.Load() >= 10 })
 	if _, err := identity.Renew(filepath.Dir(r.files.CA), r.files, 0, time.Now()); err != nil {
@@ -163,15 +167,17 @@ func TestDialler_ConnectionReachesItsAge_NextIsWaitingAndNoCallFails(t *testing.
 	defer running.Wait()
 	defer cancel()
 	r.outlive(r.serve(d, func(ctx context.Context) (*tls.Conn, error) {
-		raw, err := l.Accept()
-		if err != nil {
-			return nil, err
+		for {
+			raw, err := l.Accept()
+			if err != nil {
+				return nil, err
+			}
+			c := tls.Server(raw, r.agg.OpenToAgents())
+			if err := c.HandshakeContext(ctx); err != nil {
+				continue // the dialler has waited too long and dials again
+			}
+			_, err = c.Write([]byte{identity.AgentWelcome})
+			return c, err
 		}
-		c := tls.Server(raw, r.agg.OpenToAgents())
-		if err := c.HandshakeContext(ctx); err != nil {
-			return nil, err
-		}
-		_, err = c.Write([]byte{identity.AgentWelcome})
-		return c, err
 	}))
 }

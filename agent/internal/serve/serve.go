@@ -79,9 +79,9 @@ const (
 
 // maxAge is after how long a connection is ended in order: calls under way are answered on it, and the
 // aggregator makes the next one, or takes the one that waits. So certificates are shown again well before
-// those of an hour's life, which are renewed after two thirds of it, end. It is not less since gRPC sends no
-// pings on a connection from then on: whether an aggregator that has a program run is still there
-// is then left to TCP, which takes minutes.
+// those of an hour's life, which are renewed after two thirds of it, end. It is no shorter because gRPC stops
+// sending keepalive pings on a connection that it has begun to end: whether an aggregator that has a program
+// run is still there is then left to TCP, which takes minutes.
 const maxAge = 10 * time.Minute
 
 // Run serves on l until ctx ends. Calls that wait are then cut off.

@@ -29,7 +29,8 @@ func (s *PriceSettings) groupKey() string { return cmp.Or(s.GroupKey, GroupKey) 
 type PriceList struct {
 	Name     string `hcl:"name,label"`
 	Currency string `hcl:"currency"`
-	// FromText and ToText are instants, or dates of Zone.
+	// FromText and ToText are instants, or dates of Zone; without FromText it has always held,
+	// and without ToText it holds until the next of its name begins.
 	FromText string      `hcl:"from,optional"`
 	ToText   string      `hcl:"to,optional"`
 	Zone     string      `hcl:"zone,optional"`
@@ -49,7 +50,7 @@ type PriceRule struct {
 	HourAt hcl.Range   `hcl:"hour,attr_range"`
 	UnitAt hcl.Range   `hcl:"unit,attr_range"`
 	Class  string      `hcl:"class,optional"`
-	Whom
+	Target
 	Places hcl.Places `hcl:",places"`
 
 	// Kind is [record.Rate] when the price is for an hour of an amount of one, and
@@ -62,8 +63,8 @@ type PriceRule struct {
 	When []PriceCondition
 }
 
-// Whom are attributes that say for whom a price or a budget is.
-type Whom struct {
+// Target are attributes that say for whom a price or a budget is.
+type Target struct {
 	Group   string                `hcl:"group,optional"`
 	Project string                `hcl:"project,optional"`
 	PI      string                `hcl:"pi,optional"`
@@ -77,7 +78,7 @@ type PriceCondition struct{ Key, Value string }
 // Budget is a block budget "name" { … }: what someone may use in a period.
 type Budget struct {
 	Name string `hcl:"name,label"`
-	Whom
+	Target
 	// Amount is that of each period.
 	Amount Amount `hcl:"amount"`
 	// Unit is the currency of the prices, [ServiceUnits], [CoreHours], [KWh], [CO2Unit], or
@@ -129,7 +130,7 @@ const (
 // Resolved returns the settings with what they mean: instants, which are dates of site where no
 // zone is written, and conditions. These are what is written then, too, as a cluster commits it:
 // instants in FromText and ToText, and all conditions in Match. The Zone of a budget is the one
-// that counts.
+// that counts. It is for settings as they were decoded, and not for its own result.
 func (s PriceSettings) Resolved(site *time.Location) (PriceSettings, hcl.Diagnostics) {
 	s.Lists, s.Budgets = slices.Clone(s.Lists), slices.Clone(s.Budgets)
 	c := checker{s: &s}
@@ -217,11 +218,11 @@ func (c *checker) resolveRule(r *PriceRule) {
 }
 
 // resolveConditions returns the conditions that are written, by key, and makes them those of Match.
-func (w *Whom) resolveConditions(p hcl.Places, groupKey, class string) (list []PriceCondition) {
+func (w *Target) resolveConditions(p hcl.Places, groupKey, class string) (list []PriceCondition) {
 	values := map[string]string{"class": class, "group": w.Group, "project": w.Project, "pi": w.PI}
-	for key, word := range wordsOf(groupKey) {
-		if p.Has(word) {
-			list = append(list, PriceCondition{key, values[word]})
+	for _, one := range conditionAttributes(groupKey) {
+		if p.Has(one.name) {
+			list = append(list, PriceCondition{one.key, values[one.name]})
 		}
 	}
 	for key, value := range w.Match {
@@ -230,7 +231,7 @@ func (w *Whom) resolveConditions(p hcl.Places, groupKey, class string) (list []P
 		}
 	}
 	slices.SortStableFunc(list, func(a, b PriceCondition) int { return strings.Compare(a.Key, b.Key) })
-	*w = Whom{}
+	*w = Target{}
 	for _, one := range list {
 		if w.Match == nil {
 			w.Match = map[string]hcl.String{}
@@ -240,9 +241,23 @@ func (w *Whom) resolveConditions(p hcl.Places, groupKey, class string) (list []P
 	return list
 }
 
-// wordsOf are the attributes by which conditions on keys are written, beside match.
-func wordsOf(groupKey string) map[string]string {
-	return map[string]string{ClassKey: "class", groupKey: "group", ProjectKey: "project", PIKey: "pi"}
+// conditionAttribute is an attribute by which a condition on a key is written, beside match.
+type conditionAttribute struct{ name, key string }
+
+// conditionAttributes are those attributes. Two of them have one key where the key of groups is
+// that of another.
+func conditionAttributes(groupKey string) []conditionAttribute {
+	return []conditionAttribute{{"group", groupKey}, {"project", ProjectKey}, {"pi", PIKey}, {"class", ClassKey}}
+}
+
+// conditionField is the attribute by which a condition on a key is written.
+func (s *PriceSettings) conditionField(key string) string {
+	for _, one := range conditionAttributes(s.groupKey()) {
+		if one.key == key {
+			return one.name
+		}
+	}
+	return "match"
 }
 
 // Check returns what is wrong with settings that are resolved.
@@ -260,8 +275,8 @@ type checker struct {
 	found hcl.Diagnostics
 }
 
-// addProblem adds what is wrong with an attribute of a block, but for what decoding has said:
-// that an attribute is missing.
+// addProblem adds what is wrong with an attribute of a block, unless decoding has already
+// reported that attribute as missing.
 func (c *checker) addProblem(p hcl.Places, block, field, format string, args ...any) {
 	missing := p != nil && !p.Has(field) && (field == "amount" || field == "currency" || field == "unit")
 	if !missing {
@@ -337,7 +352,7 @@ func (c *checker) checkConditions(list []PriceCondition, wrong func(field, text 
 		wrong("match", fmt.Sprintf("there are more than %d conditions", maxConditions))
 	}
 	for i, one := range list {
-		field := cmp.Or(wordsOf(c.s.groupKey())[one.Key], "match")
+		field := c.s.conditionField(one.Key)
 		switch text := record.ValidateName(one.Key); {
 		case text != "":
 			wrong("match", fmt.Sprintf("%q: %s", one.Key, text))

@@ -53,7 +53,7 @@ func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request, route stri
 	}
 }
 
-// restOfBody is how long the body of a request that is refused may take to come.
+// restOfBody is how long the rest of a body may take to come of which nothing depends any more.
 const restOfBody = 5 * time.Second
 
 // denyRequest answers a caller without the right to it, in the form of the route.

@@ -191,6 +191,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serveRoute finds who answers a request.
 func (s *Server) serveRoute(w http.ResponseWriter, r *http.Request) {
 	defer auditor.BreakOffOnPanic(w, r, s.opt.Log)
+	defer auditor.LimitBody(w, restOfBody)
 	s.extendWrite(w)
 	w.Header().Set("Cache-Control", "no-store") // it depends on who asks; pages set their own
 	if s.opt.Who != nil {

@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -87,6 +89,44 @@ func TestPricesInTheLogThatMakeNoSenseAreRefused(t *testing.T) {
 	} {
 		if _, err := config.ReadShared(&clusterconfig.Document{Settings: []byte(text)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A site whose groups are its projects may write either word.
+func TestPrices_GroupKeyIsThatOfProjects_KeepEachCondition(t *testing.T) {
+	for words, want := range map[string]string{
+		`project = "atlas"`:                  `"match":{"project":"atlas"}`,
+		`group = "atlas"`:                    `"match":{"project":"atlas"}`,
+		`group = "atlas"  project = "atlas"`: "there are two conditions on project",
+	} {
+		file := filepath.Join(t.TempDir(), "a.hcl")
+		text := `aggregator {
+  name     = "agg1"
+  data_dir = "/var/lib/bursar"
+  api { listen = ["127.0.0.1:8000"] }
+}
+directory { group_key = "project" }
+price "standard" {
+  currency = "EUR"
+  per "Cores" {
+    hour = 1
+    ` + strings.ReplaceAll(words, "  ", "\n    ") + `
+  }
+}
+`
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, diags := config.Load(file)
+		got := ""
+		if err := diags.Err(); err != nil {
+			got = err.Error()
+		} else {
+			got = string(c.Shared().Encode())
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %s", words, got)
 		}
 	}
 }

@@ -56,9 +56,9 @@ func (a *Aggregator) transferLeadership(ctx context.Context) {
 	}
 }
 
-// serveREST serves the REST interface on a listener until ctx ends; without keys, plainly.
-// Then it lets no one in, each answer says that it is the last of its connection, and it
-// returns when the requests have ended.
+// serveREST serves the REST interface on a listener until ctx ends, without TLS where keys is
+// nil. Then it accepts no connections, each answer closes its connection, and it returns when
+// the requests have ended.
 func (a *Aggregator) serveREST(ctx context.Context, l net.Listener, keys *tls.Config) error {
 	server := a.newHTTPServer(ctx, keys)
 	l = a.conns.Listener(l)
@@ -69,7 +69,7 @@ func (a *Aggregator) serveREST(ctx context.Context, l net.Listener, keys *tls.Co
 	stop := context.AfterFunc(ctx, func() { ended <- endRequests(context.WithoutCancel(ctx), server) })
 	err := server.Serve(l)
 	if stop() {
-		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
+		return errors.Join(fmt.Errorf("serve on %s: %w", l.Addr(), err), endRequests(context.WithoutCancel(ctx), server))
 	}
 	return <-ended
 }

@@ -2,19 +2,23 @@ package daemon_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/daemon"
 	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 func TestAggregator_Stopping_AnswersWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
 	l := porttest.Listen(t) // no other test gets its port when it is closed
 	_, _, stop := startOpen(t, daemon.Settings{Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
 	c, err := net.Dial("tcp", l.Addr().String())
@@ -22,6 +26,9 @@ func TestAggregator_Stopping_AnswersWhatIsUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	body := recordJSON("r1")
 	fmt.Fprintf(c, "POST /record HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", l.Addr(), len(body))
 	in := bufio.NewReader(c)
@@ -36,12 +43,12 @@ func TestAggregator_Stopping_AnswersWhatIsUnderWay(t *testing.T) {
 		defer close(stopped)
 		stop()
 	}()
-	for { // until no one is let in
+	for refused := false; !refused; {
 		other, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			break
+		if err == nil {
+			other.Close()
 		}
-		other.Close()
+		refused = errors.Is(err, syscall.ECONNREFUSED)
 	}
 	if _, err := io.WriteString(c, body); err != nil {
 		t.Fatal(err)
@@ -59,19 +66,27 @@ func TestAggregator_Stopping_AnswersWhatIsUnderWay(t *testing.T) {
 
 // The rest of a body that never comes holds no connection.
 func TestAggregator_RefusesARequestWithoutItsBody_EndsTheConnection(t *testing.T) {
+	t.Parallel()
 	l := porttest.Listen(t)
 	_, _, stop := startOpen(t, daemon.Settings{Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
 	defer stop()
-	for path, want := range map[string]string{"/record": "", "/v1/records:export": "HTTP/1.1 421 Misdirected Request"} {
+	for request, want := range map[string]string{
+		"POST /record HTTP/1.1\r\nHost: other.example.org":            "",
+		"POST /v1/records:export HTTP/1.1\r\nHost: other.example.org": "HTTP/1.1 421 Misdirected Request",
+		"POST /health_check HTTP/1.1\r\nHost: " + l.Addr().String():   "HTTP/1.1 405 Method Not Allowed",
+	} {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: other.example.org\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", path)
+		if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(c, request, "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 		answer, _ := io.ReadAll(c) // until the node ends it, or breaks it off
 		if line, _, _ := strings.Cut(string(answer), "\r\n"); line != want {
-			t.Errorf("%s: %q", path, answer)
+			t.Errorf("%q: %q", request, answer)
 		}
 	}
 }

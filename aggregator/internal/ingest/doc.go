@@ -8,8 +8,8 @@
 // is committed the next is pulled already.
 //
 // A connection lasts for some minutes: then the agent ends it in order (GOAWAY of HTTP/2), calls under
-// way are answered on it, and the next call makes a new one with the certificates of then. So one
-// that was renewed in time is shown before the one before it ends, and no call fails for that.
+// way are answered on it, and the next call makes a new one with the current certificates. A
+// certificate renewed in time is shown before the one before it ends, and no call fails for that.
 // A pull that is broken off nevertheless, since the other end's certificate is not valid any more
 // ([identity.Keys.Guard]), is repeated from the cursor.
 //

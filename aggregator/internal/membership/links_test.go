@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,7 +23,7 @@ type slowServer struct {
 }
 
 func (s slowServer) Promise(context.Context, *bursarv1.PromiseRequest) (*bursarv1.PromiseResponse, error) {
-	s.asked <- struct{}{}
+	close(s.asked)
 	<-s.answer
 	return &bursarv1.PromiseResponse{}, nil
 }
@@ -69,24 +68,22 @@ func TestLinks_ConnectionReachesItsAge_IsMadeAgainAndNoCallFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	underWay := make(chan error)
+	underWay := make(chan error, 1)
 	go func() {
 		_, err := client.Promise(t.Context(), &bursarv1.PromiseRequest{})
 		underWay <- err
 	}()
-	<-slow.asked
-	var callers sync.WaitGroup
-	for range 4 {
-		callers.Go(func() {
-			for made.Load() < 20 {
-				if _, err := client.Hello(t.Context(), &bursarv1.HelloRequest{}); err != nil {
-					t.Errorf("connection %d: %v", made.Load(), err)
-					return
-				}
-			}
-		})
+	select {
+	case <-slow.asked:
+	case err := <-underWay:
+		t.Fatal("a call on the first connection: ", err)
 	}
-	callers.Wait()
+	for made.Load() < 20 {
+		if _, err := client.Hello(t.Context(), &bursarv1.HelloRequest{}); err != nil {
+			t.Errorf("connection %d: %v", made.Load(), err)
+			break
+		}
+	}
 	close(slow.answer)
 	if err := <-underWay; err != nil {
 		t.Error("a call on the first connection: ", err)

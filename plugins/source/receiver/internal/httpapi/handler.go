@@ -71,6 +71,7 @@ func New(opt Options) *Handler {
 // ServeHTTP implements http.Handler.
 func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer auditor.BreakOffOnPanic(w, r, d.opt.Log)
+	defer auditor.LimitBody(w, lingering)
 	d.extendDeadline(w)
 	if r.TLS == nil {
 		if err := d.opt.Hosts.Check(r); err != nil {
