@@ -55,8 +55,8 @@ func NotAllowed(w http.ResponseWriter, methods ...string) {
 // does not know.
 func BreakOff() { panic(http.ErrAbortHandler) }
 
-// BreakOffOnPanic, deferred by a handler, turns a panic into a broken connection, so that a client
-// does not take half an answer for a whole one. It logs every panic but that of [BreakOff].
+// BreakOffOnPanic turns a panic into a broken connection, so that a client does not take half an
+// answer for a whole one. It logs every panic but that of [BreakOff]. A handler defers it.
 func BreakOffOnPanic(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
 	cause := recover()
 	if cause == nil {
