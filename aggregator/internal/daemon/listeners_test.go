@@ -17,18 +17,25 @@ import (
 	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
+// dialNode returns a connection to a node, which ends with the test.
+func dialNode(t *testing.T, l net.Listener) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err == nil {
+		t.Cleanup(func() { c.Close() })
+		err = c.SetDeadline(time.Now().Add(time.Minute))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func TestAggregator_Stopping_AnswersWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	l := porttest.Listen(t) // no other test gets its port when it is closed
 	_, _, stop := startOpen(t, daemon.Settings{Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	c := dialNode(t, l)
 	body := recordJSON("r1")
 	fmt.Fprintf(c, "POST /record HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", l.Addr(), len(body))
 	in := bufio.NewReader(c)
@@ -75,14 +82,7 @@ func TestAggregator_RefusesARequestWithoutItsBody_EndsTheConnection(t *testing.T
 		"POST /v1/records:export HTTP/1.1\r\nHost: other.example.org": "HTTP/1.1 421 Misdirected Request",
 		"POST /health_check HTTP/1.1\r\nHost: " + l.Addr().String():   "HTTP/1.1 405 Method Not Allowed",
 	} {
-		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		c := dialNode(t, l)
 		fmt.Fprint(c, request, "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 		answer, _ := io.ReadAll(c) // until the node ends it, or breaks it off
 		if line, _, _ := strings.Cut(string(answer), "\r\n"); line != want {
