@@ -79,7 +79,7 @@ const (
 
 // maxAge is after how long a connection is ended in order: calls under way are answered on it, and the
 // aggregator makes the next one, or takes a waiting one. So certificates are shown again well before
-// those of an hour's life, which are renewed after two thirds of it, end. It is no shorter because gRPC stops
+// those of an hour's life, which are renewed after two thirds of it, end. It is not shorter, because gRPC stops
 // sending keepalive pings on a connection that it has begun to end: whether an aggregator that has a program
 // run is still there is then left to TCP, which takes minutes.
 const maxAge = 10 * time.Minute

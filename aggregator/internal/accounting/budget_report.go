@@ -51,11 +51,11 @@ type StatementRequest struct {
 
 // Report says how budgets stand, by name, and how many records that go on count in some of
 // them.
-func (b *Budgets) Report(ctx context.Context, books UsageReader, q StatementRequest) (list []Statement, open int, err error) {
-	if books.Derivation == nil {
-		books.Derivation = &usage.Derivation{}
+func (b *Budgets) Report(ctx context.Context, reader UsageReader, q StatementRequest) (list []Statement, open int, err error) {
+	if reader.Derivation == nil {
+		reader.Derivation = &usage.Derivation{}
 	}
-	r := reporter{usage: books, now: q.Now, list: []Statement{}}
+	r := reporter{usage: reader, now: q.Now, list: []Statement{}}
 	for i := range b.list {
 		if q.Name == "" || q.Name == b.list[i].Name {
 			if err := r.addStatement(&b.list[i], q.At); err != nil {

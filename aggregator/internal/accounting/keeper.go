@@ -39,7 +39,7 @@ type Views interface {
 	View() (*store.View, error)
 }
 
-// Keeper makes and keeps the books of a node.
+// Keeper makes and keeps the [Set] of a node.
 type Keeper struct {
 	Views Views
 	Log   *slog.Logger
@@ -58,7 +58,7 @@ type facts struct {
 	digest   [sha256.Size]byte
 }
 
-// NewKeeper returns a keeper with empty books.
+// NewKeeper returns a keeper with an empty [Set].
 func NewKeeper(views Views, log *slog.Logger) (*Keeper, error) {
 	k := &Keeper{Views: views, Log: log}
 	return k, k.Set(Settings{})
@@ -73,7 +73,7 @@ func (k *Keeper) Capacity() *Capacities { return k.Now().Capacity }
 // Derivation is that of [Keeper.Now].
 func (k *Keeper) Derivation() *usage.Derivation { return k.Now().Derivation }
 
-// Set takes what the configuration says. After an error the books are as before.
+// Set takes what the configuration says. After an error the [Set] is as before.
 func (k *Keeper) Set(s Settings) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -161,7 +161,7 @@ func digestFacts(list []store.Fact) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// compileSet makes books.
+// compileSet makes a [Set] of settings and of what sources say.
 func compileSet(s Settings, f *facts) (*Set, error) {
 	dir, err := NewDirectory(s.Directory, f.people)
 	if err != nil {

@@ -53,7 +53,7 @@ func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request, route stri
 	}
 }
 
-// restOfBody is how long the rest of a body may take to come of which nothing depends any more.
+// restOfBody is how long the rest of a body may take to come once the answer does not need it.
 const restOfBody = 5 * time.Second
 
 // denyRequest answers a caller without the right to it, in the form of the route.

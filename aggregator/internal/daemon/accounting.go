@@ -8,7 +8,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// currentMoney is what usage costs and what may be used, as the books say now.
+// currentMoney is what usage costs and what may be used, as accounting says now.
 func (a *Aggregator) currentMoney() api.Money {
 	now := a.accounts.Now()
 	classes := now.Directory.Classes()
@@ -32,7 +32,7 @@ func valueOf(classes []sums.Class, m record.Meta, key string) (string, bool) {
 	return of(values[0])
 }
 
-// currentDirectory is who belongs where, as the books say now.
+// currentDirectory is who belongs where, as accounting says now.
 func (a *Aggregator) currentDirectory() *accounting.Directory { return a.accounts.Now().Directory }
 
 // ownKeys are the meta keys of users and groups.
