@@ -7,8 +7,6 @@ import (
 	"io"
 	"iter"
 	"net/url"
-	"reflect"
-	"strings"
 	"time"
 )
 
@@ -81,52 +79,6 @@ func decodeLines[T any](stream iter.Seq2[json.RawMessage, error]) iter.Seq2[T, e
 				return
 			}
 		}
-	}
-}
-
-// queryValues are the parameters of a query that are set. What stands below a parameter, such
-// as the keys of where, stands in brackets behind its name.
-func queryValues(query any) url.Values {
-	out := url.Values{}
-	if v := reflect.ValueOf(query); !v.IsNil() {
-		addFields(out, "", "", v.Elem())
-	}
-	return out
-}
-
-func addFields(out url.Values, before, after string, v reflect.Value) {
-	for field, value := range v.Fields() {
-		switch {
-		case field.Anonymous:
-			addFields(out, before, after, value)
-		case !value.IsZero():
-			addValue(out, before+field.Tag.Get("query")+after, value)
-		}
-	}
-}
-
-func addValue(out url.Values, name string, v reflect.Value) {
-	if at, is := reflect.TypeAssert[Time](v); is {
-		out.Set(name, at.String())
-		return
-	}
-	switch v.Kind() {
-	case reflect.Struct:
-		addFields(out, name+"[", "]", v)
-	case reflect.Map:
-		for key, value := range v.Seq2() {
-			addValue(out, name+"["+key.String()+"]", value)
-		}
-	case reflect.Slice:
-		for i, value := range v.Seq2() {
-			if strings.HasSuffix(name, "]") {
-				out.Set(fmt.Sprintf("%s[%d]", name, i.Int()), value.String())
-				continue
-			}
-			out.Add(name, value.String())
-		}
-	default:
-		out.Set(name, fmt.Sprint(reflect.Indirect(v)))
 	}
 }
 

@@ -27,7 +27,7 @@ type ListRecordsQuery struct {
 	Component map[string]NumberTest `query:"component"`
 	// The default is ascending by stop_time. Runs that go on come last, and first when descending.
 	SortBy SortBy `query:"sort_by"`
-	Limit  int    `query:"limit"`
+	Limit  int    `query:"limit" min:"1"`
 	// The `next` of the former page of the same query.
 	Cursor string `query:"cursor"`
 	// Only runs that go on, or only those that ended.
@@ -165,8 +165,8 @@ type ChangesQuery struct {
 	Cursor string `query:"cursor"`
 	// Only with ledger: the change up to which the next state goes, such as `last` of
 	// `/v1/changes/digest`.
-	Until uint64 `query:"until"`
-	Limit int    `query:"limit"`
+	Until *uint64 `query:"until"`
+	Limit int     `query:"limit" min:"1" max:"10000"`
 	Reading
 }
 
@@ -226,10 +226,10 @@ type UsageQuery struct {
 	// By whose clock, such as `Europe/Berlin`. Without it by that of the site.
 	Zone string `query:"zone"`
 	// Weeks are those of ISO 8601. Without it there is one bucket, the window.
-	Bucket string `query:"bucket"`
+	Bucket string `query:"bucket" enum:"hour,day,week,month,quarter,year"`
 	// Meta keys, with commas as in where or again; and keys that follow from them by the configuration,
 	// such as `project`, which hide meta keys of the same name.
-	By string `query:"by"`
+	By string `query:"by" list:"true"`
 	// With commas as in where or again. `records` that run in the bucket; `jobs`, which are the runs
 	// among them: all records but those with the meta key `run_part`, which are a part of a run that
 	// has a record of its own. A job that ran again counts once for each run, and each task of an array
@@ -255,7 +255,7 @@ type UsageQuery struct {
 	// `cluster` is among the keys of by, else of all clusters whose records can pass the filters, and
 	// null where nothing was there. What was used where no capacity is known is not in a utilization;
 	// `lacking` says how much that is.
-	Measure string `query:"measure"`
+	Measure string `query:"measure" list:"true"`
 	// A filter by the first value of a meta key or by a derived one: `where[project]=bell`, of several
 	// values one with `where[project]=bell,sagan`, and `where[project]=` records without a project. In
 	// this and all other lists of a query a comma of a value is written `\,`, and a backslash before a
@@ -265,12 +265,12 @@ type UsageQuery struct {
 	// A filter, as `component[Cores][gte]=8`; and without brackets, `component=Cores`, components that
 	// are wanted with all their scores.
 	Component  map[string]NumberTest `query:"component"`
-	Components string                `query:"component"`
+	Components string                `query:"component" list:"true"`
 	// To each instant what was used in it, or all of a run to its stop.
-	Credit string `query:"credit"`
-	Unit   string `query:"unit"`
+	Credit string `query:"credit" enum:"spread,stop"`
+	Unit   string `query:"unit" enum:"second,hour"`
 	// How many groups have a line of their own; the others are one.
-	Top int `query:"top"`
+	Top int `query:"top" min:"1"`
 	// The measure by which groups are ordered, the largest first. With top and without order it is the
 	// first that measure names, or the first component.
 	Order string `query:"order"`
@@ -391,7 +391,7 @@ type SubscriptionQuery struct {
 	// As of `/v1/usage`: only the use of these records counts. Contributions are the same.
 	Where map[string]string `query:"where"`
 	// To each instant what was used in it, or all of a run to its stop.
-	Credit string `query:"credit"`
+	Credit string `query:"credit" enum:"spread,stop"`
 	Reading
 }
 
@@ -531,7 +531,7 @@ func (f Files) ActionsAs(ctx context.Context, q *Reading, accept string, w io.Wr
 
 // ActionRunsQuery is the query of GET /v1/actions/{type}/{label}/runs.
 type ActionRunsQuery struct {
-	Limit int `query:"limit"`
+	Limit int `query:"limit" min:"1" max:"10000"`
 	Reading
 }
 
@@ -744,11 +744,11 @@ type AuditQuery struct {
 	// Only what this principal did, such as client/alice.
 	Who string `query:"who"`
 	// Only entries of this kind.
-	Kind string `query:"kind"`
+	Kind string `query:"kind" enum:"change,look,login,refusal,gap"`
 	// Only entries with this text in `about`.
 	About string `query:"about"`
 	// At most so many entries; default 1 000.
-	Limit int `query:"limit"`
+	Limit int `query:"limit" min:"1" max:"100000"`
 	Reading
 }
 
@@ -777,7 +777,7 @@ func (a API) EraseFromAudit(ctx context.Context, body AuditErasure) (out AuditEr
 // RetentionQuery is the query of GET /v1/retention.
 type RetentionQuery struct {
 	// What would be due if names were kept for so many months; without it what the configuration says.
-	Months int `query:"months"`
+	Months int `query:"months" min:"1" max:"1200"`
 	Reading
 }
 

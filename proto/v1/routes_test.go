@@ -123,9 +123,9 @@ func (g *generator) query(r *route, parameters []*yaml.Node) string {
 		if about := text(p, "description"); about != "" {
 			fields.WriteString(wrapped(about))
 		}
-		fmt.Fprintf(&fields, "%s %s `query:%q`\n", exported(field), g.parameter(p), field)
-		if plain := text(p, "x-plain"); plain != "" { // it may also stand there without brackets
-			fmt.Fprintf(&fields, "%s string `query:%q`\n", exported(plain), field)
+		fmt.Fprintf(&fields, "%s %s `query:%q%s`\n", exported(field), g.parameter(p), field, g.limits(p, get(p, "schema")))
+		if plain := text(p, "x-plain"); plain != "" { // it may also stand there without brackets, as a list
+			fmt.Fprintf(&fields, "%s string `query:%q list:\"true\"`\n", exported(plain), field)
 		}
 	}
 	switch {
@@ -154,8 +154,27 @@ func (g *generator) parameter(p *yaml.Node) string {
 		return "map[string]string"
 	case text(s, "type") == "boolean" && get(s, "default") == nil:
 		return "*bool"
+	case text(s, "minimum") == "0" && get(s, "default") == nil: // 0 is a number, too
+		return "*" + g.of("", s, true)
 	}
 	return g.of("", s, true)
+}
+
+// limits are the tags that say which values a parameter, or a field of one, may have.
+func (g *generator) limits(p, s *yaml.Node) (tags string) {
+	if s = g.resolve(s); get(p, "x-list") != nil {
+		tags += ` list:"true"`
+	}
+	var words []string
+	for _, word := range items(get(s, "enum")) {
+		words = append(words, word.Value)
+	}
+	for _, t := range []struct{ name, value string }{{"enum", strings.Join(words, ",")}, {"min", text(s, "minimum")}, {"max", text(s, "maximum")}} {
+		if t.value != "" && t.value != "0" {
+			tags += fmt.Sprintf(" %s:%q", t.name, t.value)
+		}
+	}
+	return tags
 }
 
 // methods writes those of a route.

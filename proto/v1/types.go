@@ -1328,8 +1328,8 @@ type ActionOrder struct {
 
 // SortBy is a part of a query.
 type SortBy struct {
-	Asc  string `query:"asc"`
-	Desc string `query:"desc"`
+	Asc  string `query:"asc" enum:"start_time,stop_time,runtime,record_id"`
+	Desc string `query:"desc" enum:"start_time,stop_time,runtime,record_id"`
 }
 
 // RecordPage is a part of an answer.

@@ -163,7 +163,7 @@ func (g *generator) fields(out *strings.Builder, name string, s *yaml.Node) {
 		of, tag := g.of(name+exported(field), p, false), fmt.Sprintf("json:%q", field)
 		switch {
 		case get(s, "x-query") != nil:
-			tag = fmt.Sprintf("query:%q", field)
+			tag = fmt.Sprintf("query:%q%s", field, g.limits(p, p))
 			if of == "int" { // 0 is a number, too
 				of = "*int"
 			}

@@ -24,25 +24,17 @@ const (
 	// archivesHeader names the archives of a query's time, whose records are not in the
 	// answer.
 	archivesHeader = "X-Bursar-Archived"
-	// archivedField is the field of a query that asks for their records as well.
-	archivedField = "archived"
 )
 
 // rowSource returns what reads the records of a list: those with their details, where a header
 // names the archives of the others, or, when the query asks for them, all. The caller calls
 // done at the end. Missing files are an error here, before anything is sent.
-func (s *Server) rowSource(w http.ResponseWriter, r *http.Request, view *access.View, q *store.Query, archived string) (read rows, done func(), err error) {
+func (s *Server) rowSource(w http.ResponseWriter, r *http.Request, view *access.View, q *store.Query, archived bool) (read rows, done func(), err error) {
 	names := view.ArchivesOf(q)
-	switch archived {
-	case "", "false":
-		if len(names) > 0 {
-			w.Header().Set(archivesHeader, strings.Join(names, ","))
-		}
-	case "true":
-	default:
-		return nil, nil, newRefusal(http.StatusBadRequest, "archived is %q, want true or false", archived)
+	if !archived && len(names) > 0 {
+		w.Header().Set(archivesHeader, strings.Join(names, ","))
 	}
-	if archived != "true" || len(names) == 0 { // it keeps no reader of archives from others
+	if !archived || len(names) == 0 { // it keeps no reader of archives from others
 		q.Details = true
 		return view.Query, func() {}, nil
 	}

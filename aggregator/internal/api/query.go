@@ -1,180 +1,186 @@
 package api
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"maps"
-	"net/url"
+	"net/http"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// recordsQuery is a parsed query of GET /records. All conditions hold together.
-type recordsQuery struct {
-	RecordID   string // "" for any
-	Start      []condition
-	Stop       []condition
-	Runtime    []condition
-	Meta       []metaCondition
-	Components []componentCondition
-	SortBy     string // "" for the default: stop_time
-	Descending bool
-	Limit      int64 // negative: none
+// decodeQuery decodes the query of a request by the tags of its type. The error is a refusal:
+// a field that were passed over would be an answer to another question.
+func decodeQuery[Q any](r *http.Request) (q Q, err error) {
+	if err := v1.DecodeQuery(r.URL.RawQuery, &q); err != nil {
+		return q, newRefusal(http.StatusBadRequest, "%v", err)
+	}
+	return q, nil
 }
 
-// condition compares a time in microseconds, or a number.
-type condition struct {
-	Op    operator
-	Value int64
+// recordFilters are the fields of queries that choose records, those of AUDITOR. All
+// conditions hold together.
+type recordFilters struct {
+	RecordID  string                   `query:"record_id"`
+	StartTime v1.TimeTest              `query:"start_time"`
+	StopTime  v1.TimeTest              `query:"stop_time"`
+	Runtime   v1.NumberTest            `query:"runtime"`
+	Meta      map[string]v1.MetaTest   `query:"meta"`
+	Component map[string]v1.NumberTest `query:"component"`
 }
 
-type operator string
-
-// The operators of a condition.
-const (
-	opGt     operator = "gt"
-	opGte    operator = "gte"
-	opLt     operator = "lt"
-	opLte    operator = "lte"
-	opEquals operator = "equals"
-)
-
-func operators() []operator { return []operator{opGt, opGte, opLt, opLte, opEquals} }
-
-// metaCondition: the record has the key, with all values of Contains, none of Without
-// and, where there is some, at least one of Any.
-type metaCondition struct {
-	Key      string
-	Contains []string
-	Without  []string
-	Any      []string
+// storeQuery translates the filters for the store. Records come in the order of their stops.
+func (f *recordFilters) storeQuery() store.Query {
+	q := store.Query{ID: f.RecordID, Start: timeRange(f.StartTime), Stop: timeRange(f.StopTime), Runtime: numberRange(f.Runtime), Order: store.ByStop}
+	for _, key := range slices.Sorted(maps.Keys(f.Meta)) {
+		m := f.Meta[key]
+		q.Meta = append(q.Meta, store.MetaTest{Key: key, Contains: m.C, Lacks: m.Dnc, Any: m.Any})
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Component)) {
+		q.Amounts = append(q.Amounts, store.AmountTest{Name: name, Amount: numberRange(f.Component[name])})
+	}
+	return q
 }
 
-// componentCondition: the record has a component of that name whose amount holds.
-type componentCondition struct {
-	Name string
-	condition
-}
-
-// parser collects a query pair by pair.
-type parser struct {
-	q     recordsQuery
-	seen  map[string]bool
-	meta  map[string]*metaLists
-	asc   string
-	desc  string
-	extra map[string]*string // fields of the caller's own
-}
-
-// metaLists are the values of one key as they stand in the query, with the index
-// by which they are ordered.
-type metaLists struct {
-	contains, without, any []indexed
-}
-
-type indexed struct {
-	at    int
-	value string
-}
-
-// parseQuery reads the query grammar of AUDITOR's GET /records. It accepts more
-// than AUDITOR does where that is harmless: percent-encoded brackets, and lists
-// without an index. extra are fields of the caller's own, whose values it gets;
-// it may be nil.
-func parseQuery(raw string, extra map[string]*string) (recordsQuery, error) {
-	p := parser{seen: map[string]bool{}, meta: map[string]*metaLists{}, extra: extra}
-	p.q.Limit = -1
-	for pair := range strings.SplitSeq(raw, "&") {
-		if pair == "" {
-			continue
+func timeRange(t v1.TimeTest) store.Range {
+	micros := func(at v1.Time) *int64 {
+		if at.IsZero() {
+			return nil
 		}
-		if err := p.parsePair(pair); err != nil {
-			return p.q, err
+		return new(int64(record.FromStd(at.Time)))
+	}
+	return newRange(micros(t.Gt), micros(t.Gte), micros(t.Lt), micros(t.Lte), micros(t.Equals))
+}
+
+func numberRange(t v1.NumberTest) store.Range {
+	wide := func(n *int) *int64 {
+		if n == nil {
+			return nil
+		}
+		return new(int64(*n))
+	}
+	return newRange(wide(t.Gt), wide(t.Gte), wide(t.Lt), wide(t.Lte), wide(t.Equals))
+}
+
+// newRange is the range in which all comparisons hold that are not nil.
+func newRange(gt, gte, lt, lte, equals *int64) (r store.Range) {
+	for _, c := range []struct {
+		value *int64
+		limit func(int64)
+	}{{gt, r.GT}, {gte, r.GTE}, {lt, r.LT}, {lte, r.LTE}, {equals, r.Equals}} {
+		if c.value != nil {
+			c.limit(*c.value)
 		}
 	}
-	p.finishQuery()
-	return p.q, nil
+	return r
 }
 
-// maxDepth is how many brackets a key may have.
-const maxDepth = 5
-
-func (p *parser) parsePair(pair string) error {
-	rawKey, rawValue, _ := strings.Cut(pair, "=")
-	key, err := url.QueryUnescape(rawKey)
-	if err != nil {
-		return fmt.Errorf("%q is not percent-encoded", rawKey)
-	}
-	value, err := url.QueryUnescape(rawValue)
-	if err != nil {
-		return fmt.Errorf("the value of %s is not percent-encoded: %q", key, rawValue)
-	}
-	field, path, err := splitKey(rawKey, key)
-	if err != nil {
-		return err
-	}
-	return p.parseField(key, field, path, value)
-}
-
-// splitKey cuts a[b][c] into a and [b c]. Brackets that are percent-encoded count
-// as brackets only where the key has no literal ones.
-func splitKey(raw, key string) (field string, path []string, err error) {
-	literal := strings.Contains(raw, "[")
-	text := key
-	if literal {
-		text = raw
-	}
-	field, rest, _ := strings.Cut(text, "[")
-	if len(rest) == 0 {
-		return field, nil, nil
-	}
-	if !strings.HasSuffix(rest, "]") {
-		return "", nil, fmt.Errorf("the brackets of %q do not match", key)
-	}
-	for part := range strings.SplitSeq(rest[:len(rest)-1], "][") {
-		if literal {
-			if part, err = url.QueryUnescape(part); err != nil {
-				return "", nil, fmt.Errorf("%q is not percent-encoded", part)
-			}
-		}
-		path = append(path, part)
-	}
-	if len(path) > maxDepth {
-		return "", nil, fmt.Errorf("%q has more than %d brackets", key, maxDepth)
-	}
-	return field, path, nil
-}
-
-func fieldNames() []string {
-	return []string{"record_id", "start_time", "stop_time", "runtime", "meta", "component", "sort_by", "limit"}
-}
-
-func (p *parser) parseField(key, field string, path []string, value string) error {
-	if out, ok := p.extra[field]; ok {
-		return p.setScalar(key, path, value, func() error { *out = value; return nil })
-	}
-	switch field {
-	case "record_id":
-		return p.setScalar(key, path, value, func() error { p.q.RecordID = value; return nil })
-	case "limit":
-		return p.setScalar(key, path, value, func() (err error) { p.q.Limit, err = parseCount(value); return err })
+// sortRecords sets the order that sort_by names; without one it stays.
+func sortRecords(q *store.Query, by v1.SortBy) {
+	q.Desc = by.Asc == "" && by.Desc != ""
+	switch cmp.Or(by.Asc, by.Desc) {
 	case "start_time":
-		return p.addCondition(key, path, value, parseInstant, &p.q.Start)
-	case "stop_time":
-		return p.addCondition(key, path, value, parseInstant, &p.q.Stop)
+		q.Order = store.ByStart
 	case "runtime":
-		return p.addCondition(key, path, value, parseCount, &p.q.Runtime)
-	case "component":
-		return p.addComponent(key, path, value)
-	case "meta":
-		return p.addMetaPair(key, path, value)
-	case "sort_by":
-		return p.setOrder(key, path, value)
+		q.Order = store.ByRuntime
+	case "record_id":
+		q.Order = store.ByID
 	}
-	return fmt.Errorf("unknown field `%s`, expected one of %s", field, quoteWords(fieldNames()))
+}
+
+// onlyOpen is the test of the field open.
+func onlyOpen(open *bool) store.OpenTest {
+	switch {
+	case open == nil:
+		return store.OpenOrClosed
+	case *open:
+		return store.OnlyOpen
+	}
+	return store.OnlyClosed
+}
+
+// parseCredit reads the field credit.
+func parseCredit(word string) sums.Credit {
+	if word == "stop" {
+		return sums.AtStop
+	}
+	return sums.Spread
+}
+
+// parseConditions are the conditions on keys of the field where, by key.
+func parseConditions(where map[string]string) (list []sums.Filter, err error) {
+	for _, key := range slices.Sorted(maps.Keys(where)) {
+		if wrong := record.ValidateName(key); key == "" || wrong != "" {
+			return nil, newRefusal(http.StatusBadRequest, "where[%s]: %s; want where[KEY]=VALUE, or several values with commas, or nothing for what has no value; a comma of a value is written \\,", key, wrong)
+		}
+		list = append(list, sums.Filter{Key: key, Values: v1.SplitList(where[key])})
+	}
+	return list, nil
+}
+
+// siteZone is the time zone by whose clock days begin where a question names none.
+func (s *Server) siteZone() *time.Location {
+	if s.opt.Zone == nil {
+		return time.UTC
+	}
+	return s.opt.Zone()
+}
+
+// parseZone reads the field zone.
+func (s *Server) parseZone(name string) (*time.Location, error) {
+	if name == "" {
+		return s.siteZone(), nil
+	}
+	zone, err := calendar.Zone(name)
+	if err != nil {
+		return nil, newRefusal(http.StatusBadRequest, "%v", err)
+	}
+	return zone, nil
+}
+
+// parseAt reads the instant of the field at; now without one.
+func parseAt(word string, now record.Time, zone *time.Location) (record.Time, error) {
+	if word == "" {
+		return now, nil
+	}
+	at, err := calendar.Point(word, now, zone)
+	if err != nil {
+		return at, newRefusal(http.StatusBadRequest, "at: %v", err)
+	}
+	return at, nil
+}
+
+// parseWindow reads that of the fields window, or from and to; nil without any of them.
+func parseWindow(word, from, to string, now record.Time, zone *time.Location) (window *calendar.Window, err error) {
+	var found calendar.Window
+	switch {
+	case word+from+to == "":
+		return nil, nil //nolint:nilnil // no window was asked for
+	case word != "" && from+to != "":
+		return nil, newRefusal(http.StatusBadRequest, "window cannot be combined with from or to")
+	case word != "":
+		found, err = calendar.ParseWindow(word, now, zone)
+	default:
+		found, err = calendar.Between(from, to, now, zone)
+	}
+	if err != nil {
+		return nil, newRefusal(http.StatusBadRequest, "%v", err)
+	}
+	return &found, nil
+}
+
+// parseNeededWindow is [parseWindow] where a time must be given.
+func parseNeededWindow(word, from, to string, now record.Time, zone *time.Location) (*calendar.Window, error) {
+	if word+from == "" {
+		return nil, newRefusal(http.StatusBadRequest, "no time is given; want window=, one of %s, or from= and to=", calendar.Words)
+	}
+	return parseWindow(word, from, to, now, zone)
 }
 
 func quoteWords(words []string) string {
@@ -183,148 +189,4 @@ func quoteWords(words []string) string {
 		out[i] = "`" + w + "`"
 	}
 	return strings.Join(out, ", ")
-}
-
-// checkRepeated refuses a scalar key that is there twice.
-func (p *parser) checkRepeated(key string) error {
-	if p.seen[key] {
-		return fmt.Errorf("Multiple values for one key: %q", key) //nolint:revive,staticcheck // AUDITOR's text
-	}
-	p.seen[key] = true
-	return nil
-}
-
-// setScalar takes a value without brackets; an empty one is absent.
-func (p *parser) setScalar(key string, path []string, value string, set func() error) error {
-	if len(path) > 0 {
-		field, _, _ := strings.Cut(key, "[")
-		return fmt.Errorf("`%s` takes a plain value, as in %s=…", field, field)
-	}
-	if err := p.checkRepeated(key); err != nil || value == "" {
-		return err
-	}
-	return set()
-}
-
-func (p *parser) addCondition(key string, path []string, value string, parse func(string) (int64, error), out *[]condition) error {
-	field, _, _ := strings.Cut(key, "[")
-	if len(path) != 1 {
-		return fmt.Errorf("`%s` takes an operator, as in %s[gte]=…", field, field)
-	}
-	c, err := p.parseCondition(key, path[0], value, parse)
-	if err == nil && c != nil {
-		*out = append(*out, *c)
-	}
-	return err
-}
-
-// parseCondition reads one comparison; nil when the value is empty and so absent.
-func (p *parser) parseCondition(key, op, value string, parse func(string) (int64, error)) (*condition, error) {
-	if !slices.Contains(operators(), operator(op)) {
-		return nil, fmt.Errorf("unknown variant `%s`, expected one of `gt`, `gte`, `lt`, `lte`, `equals`", op)
-	}
-	if err := p.checkRepeated(key); err != nil || value == "" {
-		return nil, err
-	}
-	v, err := parse(value)
-	if err != nil {
-		return nil, err
-	}
-	return &condition{operator(op), v}, nil
-}
-
-func parseInstant(s string) (int64, error) {
-	t, err := record.ParseTime(s)
-	return int64(t), err
-}
-
-func parseCount(s string) (int64, error) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("Parsing '%s' failed. Want a whole number of zero or more", s) //nolint:revive,staticcheck // AUDITOR's text
-	}
-	return n, nil
-}
-
-func (p *parser) addComponent(key string, path []string, value string) error {
-	if len(path) != 2 {
-		return errors.New("`component` takes a name and an operator, as in component[Cores][gte]=8")
-	}
-	c, err := p.parseCondition(key, path[1], value, parseCount)
-	if err == nil && c != nil {
-		p.q.Components = append(p.q.Components, componentCondition{path[0], *c})
-	}
-	return err
-}
-
-func (p *parser) setOrder(key string, path []string, value string) error {
-	if len(path) != 1 || path[0] != "asc" && path[0] != "desc" {
-		return errors.New("`sort_by` takes asc or desc, as in sort_by[desc]=start_time")
-	}
-	if err := p.checkRepeated(key); err != nil || value == "" {
-		return err
-	}
-	if !slices.Contains(sortColumns(), value) {
-		return fmt.Errorf("unknown variant `%s`, expected one of %s", value, quoteWords(sortColumns()))
-	}
-	if path[0] == "asc" {
-		p.asc = value
-	} else {
-		p.desc = value
-	}
-	return nil
-}
-
-func sortColumns() []string { return []string{"start_time", "stop_time", "runtime", "record_id"} }
-
-// addMetaPair takes meta[key][c][0]=v, meta[key][c][]=v and meta[key][c]=v, and the
-// same with dnc and with any, which AUDITOR does not have.
-func (p *parser) addMetaPair(key string, path []string, value string) error {
-	if len(path) < 2 || len(path) > 3 || !slices.Contains([]string{"c", "dnc", "any"}, path[1]) {
-		return errors.New("`meta` takes a key and c (contains), dnc (does not contain) or any (contains one of several), as in meta[site_id][c][0]=…")
-	}
-	at := -1
-	if len(path) == 3 && path[2] != "" {
-		n, err := strconv.ParseUint(path[2], 10, 31)
-		if err != nil {
-			return fmt.Errorf("%q: want the index of a list, as in [0]", path[2])
-		}
-		at = int(n)
-		if err := p.checkRepeated(key); err != nil {
-			return err
-		}
-	}
-	if value == "" {
-		return fmt.Errorf("%s: the value is empty", key)
-	}
-	lists := p.meta[path[0]]
-	if lists == nil {
-		lists = &metaLists{}
-		p.meta[path[0]] = lists
-	}
-	list := map[string]*[]indexed{"c": &lists.contains, "dnc": &lists.without, "any": &lists.any}[path[1]]
-	*list = append(*list, indexed{at, value})
-	return nil
-}
-
-func (p *parser) finishQuery() {
-	for _, key := range slices.Sorted(maps.Keys(p.meta)) {
-		lists := p.meta[key]
-		p.q.Meta = append(p.q.Meta, metaCondition{key, valuesInOrder(lists.contains), valuesInOrder(lists.without), valuesInOrder(lists.any)})
-	}
-	switch {
-	case p.asc != "":
-		p.q.SortBy = p.asc
-	case p.desc != "":
-		p.q.SortBy, p.q.Descending = p.desc, true
-	}
-}
-
-func valuesInOrder(list []indexed) []string {
-	slices.SortStableFunc(list, func(a, b indexed) int { return a.at - b.at })
-	var out []string
-	for _, e := range list {
-		out = append(out, e.value)
-	}
-	return out
 }

@@ -6,15 +6,23 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
+
+// auditorQuery is a query of AUDITOR's GET /records.
+type auditorQuery struct {
+	recordFilters
+
+	SortBy   v1.SortBy `query:"sort_by"`
+	Limit    *int      `query:"limit"`
+	Archived bool      `query:"archived"`
+}
 
 // getRecords is GET /records: the records one after the other, each on a line of
 // its own, without brackets and commas.
 func (s *Server) getRecords(w http.ResponseWriter, r *http.Request) {
-	archived := ""
-	q, err := parseQuery(r.URL.RawQuery, map[string]*string{archivedField: &archived})
+	q, err := decodeQuery[auditorQuery](r)
 	if err != nil {
 		jsonError(w, http.StatusBadRequest, err.Error())
 		return
@@ -32,16 +40,21 @@ func (s *Server) getRecords(w http.ResponseWriter, r *http.Request) {
 			return err
 		}
 		defer s.closeView(view)
-		if q.Limit == 0 { // no rows; for the store it is no limit
+		query := q.storeQuery()
+		sortRecords(&query, q.SortBy)
+		switch {
+		case q.Limit == nil:
+		case *q.Limit > 0:
+			query.Limit = *q.Limit
+		default: // no rows; for the store it is no limit
 			w.Header().Set("Content-Type", "application/json")
 			answerEmpty(w, http.StatusOK)
 			return nil
 		}
-		query := q.storeQuery()
 		for i := range query.Meta {
 			query.Meta[i].OfMeta = true // AUDITOR knows no other keys
 		}
-		read, done, err := s.rowSource(w, r, view, &query, archived)
+		read, done, err := s.rowSource(w, r, view, &query, q.Archived)
 		if err != nil {
 			return err
 		}
@@ -81,48 +94,4 @@ func spellBackslashes(text []byte) []byte {
 		}
 	}
 	return out
-}
-
-// storeQuery translates a query for the store.
-func (q *recordsQuery) storeQuery() store.Query {
-	out := store.Query{ID: q.RecordID, Desc: q.Descending, Limit: int(max(q.Limit, 0))}
-	addToRange(&out.Start, q.Start)
-	addToRange(&out.Stop, q.Stop)
-	addToRange(&out.Runtime, q.Runtime)
-	for _, m := range q.Meta {
-		out.Meta = append(out.Meta, store.MetaTest{Key: m.Key, Contains: m.Contains, Lacks: m.Without, Any: m.Any})
-	}
-	for _, c := range q.Components {
-		test := store.AmountTest{Name: c.Name}
-		addToRange(&test.Amount, []condition{c.condition})
-		out.Amounts = append(out.Amounts, test)
-	}
-	switch q.SortBy {
-	case "start_time":
-		out.Order = store.ByStart
-	case "runtime":
-		out.Order = store.ByRuntime
-	case "record_id":
-		out.Order = store.ByID
-	default:
-		out.Order = store.ByStop
-	}
-	return out
-}
-
-func addToRange(r *store.Range, conditions []condition) {
-	for _, c := range conditions {
-		switch c.Op {
-		case opGt:
-			r.GT(c.Value)
-		case opGte:
-			r.GTE(c.Value)
-		case opLt:
-			r.LT(c.Value)
-		case opLte:
-			r.LTE(c.Value)
-		case opEquals:
-			r.Equals(c.Value)
-		}
-	}
 }

@@ -80,7 +80,7 @@ func (s *Server) v1Routes() []route {
 		s.joinRoutes(), s.archiveRoutes(), s.auditRoutes())
 	return append(parts, []route{
 		{http.MethodGet, "/v1/records", s.withView(s.v1Records)},
-		{http.MethodGet, "/v1/records/{id...}", s.withView(s.v1Record)},
+		{http.MethodGet, "/v1/records/{id...}", s.withView(withoutQuery(s.v1Record))},
 		{http.MethodDelete, "/v1/records/{id...}", s.withView(s.v1Delete)},
 		{http.MethodPost, "/v1/records/{id...}:undelete", s.withView(s.v1Undelete)},
 		{http.MethodGet, "/v1/jobs", s.withView(s.v1Jobs)},
@@ -92,20 +92,20 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/budgets", s.withView(s.v1Budgets)},
 		{http.MethodGet, "/v1/prices", s.withView(s.v1Prices)},
 		{http.MethodGet, "/v1/changes", s.withView(s.v1Changes)},
-		{http.MethodGet, "/v1/changes/digest", s.withView(s.v1ChangesDigest)},
+		{http.MethodGet, "/v1/changes/digest", s.withView(withoutQuery(s.v1ChangesDigest))},
 		{http.MethodGet, "/v1/changes/open", s.withView(s.v1OpenRuns)},
-		{http.MethodGet, "/v1/agents", s.withTable("agents", s.withView(s.v1Agents))},
-		{http.MethodGet, "/v1/counters", s.withTable("counters", s.withView(s.v1Counters))},
-		{http.MethodGet, "/v1/quarantine", s.withTable("quarantine", s.withView(s.v1Quarantine))},
+		{http.MethodGet, "/v1/agents", s.withTable("agents", s.withView(withoutQuery(s.v1Agents)))},
+		{http.MethodGet, "/v1/counters", s.withTable("counters", s.withView(withoutQuery(s.v1Counters)))},
+		{http.MethodGet, "/v1/quarantine", s.withTable("quarantine", s.withView(withoutQuery(s.v1Quarantine)))},
 		{http.MethodGet, quarantined, s.withView(s.v1Quarantined)},
 		{http.MethodDelete, quarantined, s.withView(s.v1QuarantineDrop)},
 		{http.MethodPost, quarantined + ":retry", s.withView(s.v1QuarantineRetry)},
-		{http.MethodGet, "/v1/conflicts", s.withTable("conflicts", s.withView(s.v1Conflicts))},
+		{http.MethodGet, "/v1/conflicts", s.withTable("conflicts", s.withView(withoutQuery(s.v1Conflicts)))},
 		{http.MethodGet, "/v1/holdings", s.withView(s.v1Holdings)},
-		{http.MethodGet, "/v1/waiting", s.withTable("waiting", s.withView(s.v1Waiting))},
+		{http.MethodGet, "/v1/waiting", s.withTable("waiting", s.withView(withoutQuery(s.v1Waiting)))},
 		{http.MethodDelete, "/v1/waiting/{id...}", s.withView(s.v1Dismiss)},
 		{http.MethodGet, "/v1/retention", s.withView(s.v1Retention)},
-		{http.MethodGet, "/v1/kinds", s.withTable("kinds", s.withView(s.v1Kinds))},
+		{http.MethodGet, "/v1/kinds", s.withTable("kinds", s.withView(withoutQuery(s.v1Kinds)))},
 		{http.MethodPost, "/v1/kinds:repair", s.withView(s.v1KindsRepair)},
 		{http.MethodGet, "/v1/gaps", s.withTable("gaps", s.withView(s.v1Gaps))},
 		{http.MethodGet, "/v1/completeness", s.withTable("days", s.withView(s.v1Completeness))},
@@ -113,7 +113,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodPost, "/v1/sessions", s.v1Session},
 		{http.MethodGet, "/v1/status", s.v1Status},
 		{http.MethodGet, "/v1/cluster", s.withTable("nodes", s.v1Cluster)},
-		{http.MethodGet, "/v1/config", s.withView(s.v1Config)},
+		{http.MethodGet, "/v1/config", s.withView(withoutQuery(s.v1Config))},
 		{http.MethodPut, "/v1/config", s.withView(s.v1ConfigCommit)},
 		{http.MethodGet, "/v1/openapi.yaml", openAPI},
 	}...)
@@ -157,6 +157,16 @@ func (s *Server) withView(h func(http.ResponseWriter, *http.Request, *access.Vie
 		if err != nil {
 			s.answerError(w, r, err)
 		}
+	}
+}
+
+// withoutQuery refuses all fields of a query that are not about how old the answer may be.
+func withoutQuery(h func(http.ResponseWriter, *http.Request, *access.View) error) func(http.ResponseWriter, *http.Request, *access.View) error {
+	return func(w http.ResponseWriter, r *http.Request, view *access.View) error {
+		if _, err := decodeQuery[v1.Reading](r); err != nil {
+			return err
+		}
+		return h(w, r, view)
 	}
 }
 

@@ -85,7 +85,9 @@ func TestRequestsBelowV1ThatMakeNoSenseAreProblems(t *testing.T) {
 		want         string
 	}{
 		{"GET", "/v1/records?foo=1", 400, "unknown field"},
-		{"GET", "/v1/records?limit=0", 400, "at least 1"},
+		{"GET", "/v1/records?limit=0", 400, "want a whole number of 1 or more"},
+		{"GET", "/v1/agents?agent=h1", 400, "unknown field `agent`"},
+		{"GET", "/v1/records/r2?version=1", 400, "unknown field"},
 		{"GET", "/v1/records?limit=10001", 400, "at most 10000"},
 		{"GET", "/v1/records?cursor=nonsense", 400, "cursor"},
 		{"GET", "/v1/records?open=maybe", 400, "open"},
@@ -95,7 +97,7 @@ func TestRequestsBelowV1ThatMakeNoSenseAreProblems(t *testing.T) {
 		{"GET", "/v1/records?ran_to=tomorrow", 400, "ran_to"},
 		{"GET", "/v1/records?format=xml", 400, "format"},
 		{"GET", "/v1/records?after=-1", 400, "after"},
-		{"GET", "/v1/records?format=json&format=csv", 400, "Multiple values"},
+		{"GET", "/v1/records?format=json&format=csv", 400, "format given more than once"},
 		{"GET", "/v1/records/nobody", 404, "nobody"},
 		{"GET", "/v1/records/%20", 400, "blank"},
 		{"DELETE", "/v1/records/nobody", 404, "nobody"},

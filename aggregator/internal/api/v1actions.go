@@ -106,7 +106,7 @@ func (s *Server) actionRoutes() []route {
 	const verb = "/v1/actions/{type}/{label...}"
 	const effect = one + "/runs/{run}/effects/{effect"
 	return []route{
-		{http.MethodGet, "/v1/actions", s.withTable("actions", s.withView(s.withActions(s.v1Actions)))},
+		{http.MethodGet, "/v1/actions", s.withTable("actions", s.withView(withoutQuery(s.withActions(s.v1Actions))))},
 		{http.MethodGet, one + "/runs", s.withTable("runs", s.withView(s.withActions(s.v1Runs)))},
 		{http.MethodGet, one + "/runs/{run}", s.withTable("effects", s.withView(s.withActions(s.v1Run)))},
 		{http.MethodGet, effect + "}", s.withView(s.withActions(s.v1Effect))},
@@ -211,17 +211,16 @@ func pathNumber(r *http.Request, name string) (uint64, error) {
 	return n, nil
 }
 
+// runsAtOnce is how many runs are told where no limit is given.
+const runsAtOnce = 100
+
 // v1Runs is GET /v1/actions/{type}/{label}/runs: the newest first.
 func (s *Server) v1Runs(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	words, err := parseWords(r.URL.RawQuery, "limit")
+	q, err := decodeQuery[v1.ActionRunsQuery](r)
 	if err != nil {
 		return err
 	}
-	limit, err := parsePageSize(cmp.Or(words["limit"], "100"))
-	if err != nil {
-		return err
-	}
-	out := v1.ActionRuns{Runs: []v1.ActionRun{}}
+	limit, out := cmp.Or(q.Limit, runsAtOnce), v1.ActionRuns{Runs: []v1.ActionRun{}}
 	err = s.opt.Actions.History(view, pathAction(r), func(run *action.Run) bool {
 		if out.More = len(out.Runs) == limit; !out.More {
 			out.Runs = append(out.Runs, *runJSON(run, view))

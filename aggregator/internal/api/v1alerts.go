@@ -22,7 +22,7 @@ const alertType = "alert"
 // alertRoutes returns the routes about alerts.
 func (s *Server) alertRoutes() []route {
 	return []route{
-		{http.MethodGet, "/v1/alerts", s.withTable("alerts", s.withView(s.withActions(s.v1Alerts)))},
+		{http.MethodGet, "/v1/alerts", s.withTable("alerts", s.withView(withoutQuery(s.withActions(s.v1Alerts))))},
 		{http.MethodPost, "/v1/alerts/silences", s.withView(s.withActions(s.v1Silence))},
 		{http.MethodDelete, "/v1/alerts/silences/{id...}", s.withView(s.withActions(s.v1ExpireSilence))},
 	}

@@ -13,11 +13,12 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/archived"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 func (s *Server) archiveRoutes() []route {
 	return []route{
-		{http.MethodGet, "/v1/archives", s.withView(s.v1Archives)},
+		{http.MethodGet, "/v1/archives", s.withView(withoutQuery(s.v1Archives))},
 		{http.MethodGet, "/v1/archives/rows", s.withView(s.v1ArchiveRows)},
 		{http.MethodPut, "/v1/archives/{name}", s.withArchiveName(s.v1Archive)},
 		{http.MethodPost, "/v1/archives/{name...}:restore", s.withArchiveName(s.v1ArchiveRestore)},
@@ -70,19 +71,16 @@ func (s *Server) v1ArchiveRows(w http.ResponseWriter, r *http.Request, view *acc
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	words, err := parseWords(r.URL.RawQuery, "from", "to")
-	if err != nil {
+	period, err := decodeQuery[v1.ArchiveRowsQuery](r)
+	switch {
+	case err != nil:
 		return err
-	}
-	var period [2]record.Time
-	for i, name := range []string{"from", "to"} {
-		if period[i], err = record.ParseTime(words[name]); err != nil {
-			return newRefusal(http.StatusBadRequest, "invalid %s %q: %v", name, words[name], err)
-		}
+	case period.From.IsZero(), period.To.IsZero():
+		return newRefusal(http.StatusBadRequest, "from and to are needed: the start and the end of the period")
 	}
 	q := store.Query{Open: store.OnlyClosed, Details: true, Order: store.ByStop, ReuseRows: true}
-	q.Stop.GTE(int64(period[0]))
-	q.Stop.LT(int64(period[1]))
+	q.Stop.GTE(int64(record.FromStd(period.From.Time)))
+	q.Stop.LT(int64(record.FromStd(period.To.Time)))
 	out := newStream(w, r, archived.StreamType)
 	out.lease.Also(streamBytes)
 	var sum archived.Sum

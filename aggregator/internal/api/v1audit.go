@@ -1,11 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,9 +36,8 @@ const (
 	auditBefore = 7
 	// auditDays is how long a window of the audit log may be.
 	auditDays = 3700
-	// auditEntries is how many entries are told where no limit is given, and
-	// mostAuditEntries at most.
-	auditEntries, mostAuditEntries = 1000, 100_000
+	// auditEntries is how many entries are told where no limit is given.
+	auditEntries = 1000
 )
 
 func (s *Server) auditRoutes() []route {
@@ -136,34 +135,24 @@ func (s *Server) flushAuditBefore(h http.HandlerFunc) http.HandlerFunc {
 
 // auditQuery is what GET /v1/audit is asked for.
 type auditQuery struct {
-	window     calendar.Window
-	who, about string
-	kind       audit.Kind
-	limit      int
+	v1.AuditQuery
+
+	window calendar.Window
 }
 
-func (s *Server) parseAuditQuery(rawQuery string) (q auditQuery, err error) {
-	words, err := parseWords(rawQuery, "window", "from", "to", "who", "kind", "about", "limit")
-	if err != nil {
+func (s *Server) parseAuditQuery(r *http.Request) (q auditQuery, err error) {
+	if q.AuditQuery, err = decodeQuery[v1.AuditQuery](r); err != nil {
 		return q, err
 	}
 	now := s.currentTime()
-	window, err := words.parseWindow(now, s.siteZone())
+	window, err := parseWindow(q.Window, q.From, q.To, now, s.siteZone())
 	if err != nil {
 		return q, err
 	}
 	if window == nil {
 		window = &calendar.Window{From: now - auditBefore*aDay, To: now + aDay}
 	}
-	q = auditQuery{window: *window, who: words["who"], about: words["about"], kind: audit.Kind(words["kind"]), limit: auditEntries}
-	if q.kind != "" && !slices.Contains(audit.Kinds(), q.kind) {
-		return q, newRefusal(http.StatusBadRequest, "kind is %q, want one of %v", words["kind"], audit.Kinds())
-	}
-	if text := words["limit"]; text != "" {
-		if q.limit, err = strconv.Atoi(text); err != nil || q.limit < 1 || q.limit > mostAuditEntries {
-			return q, newRefusal(http.StatusBadRequest, "invalid limit %q: use a number from 1 to %d", text, mostAuditEntries)
-		}
-	}
+	q.window, q.Limit = *window, cmp.Or(q.Limit, auditEntries)
 	q.window.To = min(q.window.To, now+aDay)
 	if q.window.To-q.window.From > auditDays*aDay {
 		return q, newRefusal(http.StatusBadRequest, "the window has more than %d days", auditDays)
@@ -173,7 +162,7 @@ func (s *Server) parseAuditQuery(rawQuery string) (q auditQuery, err error) {
 
 // matches reports whether an entry is asked for.
 func (q *auditQuery) matches(e *audit.Entry) bool {
-	return (q.who == "" || e.Who == q.who) && (q.kind == "" || e.Kind == q.kind) && (q.about == "" || strings.Contains(e.About, q.about))
+	return (q.Who == "" || e.Who == q.Who) && (q.Kind == "" || string(e.Kind) == q.Kind) && (q.About == "" || strings.Contains(e.About, q.About))
 }
 
 // v1Audit is GET /v1/audit: who did what, the newest first.
@@ -181,7 +170,7 @@ func (s *Server) v1Audit(w http.ResponseWriter, r *http.Request, view *access.Vi
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	q, err := s.parseAuditQuery(r.URL.RawQuery)
+	q, err := s.parseAuditQuery(r)
 	if err != nil {
 		return err
 	}
@@ -191,7 +180,7 @@ func (s *Server) v1Audit(w http.ResponseWriter, r *http.Request, view *access.Vi
 	err = audit.Read(view, q.window.From.Std(), q.window.To.Std(), func(e *audit.Entry) bool {
 		switch {
 		case !q.matches(e):
-		case len(out.Entries) == q.limit:
+		case len(out.Entries) == q.Limit:
 			out.More = true
 		default:
 			out.Entries = append(out.Entries, v1.AuditEntry{

@@ -27,7 +27,7 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 	if s.opt.Usage == nil {
 		return newRefusal(http.StatusNotImplemented, "this server does not add up usage")
 	}
-	words, err := parseWords(r.URL.RawQuery, "name", "at")
+	q, err := decodeQuery[v1.BudgetsQuery](r)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 		}
 		defer func() { _ = whole.Close() }() // nothing is written
 	}
-	list, open, err := has.Report(r.Context(), whole, s.opt.Usage, s.derivation(), accounting.StatementRequest{Name: words["name"], At: words["at"], Now: now})
+	list, open, err := has.Report(r.Context(), whole, s.opt.Usage, s.derivation(), accounting.StatementRequest{Name: q.Name, At: q.At, Now: now})
 	switch {
 	case errors.Is(err, accounting.ErrTime):
 		return newRefusal(http.StatusBadRequest, "at: %v", err)

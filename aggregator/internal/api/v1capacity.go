@@ -27,7 +27,7 @@ func (s *Server) v1Capacity(w http.ResponseWriter, r *http.Request, view *access
 	if !view.Principal().Rows.All() {
 		return access.ErrRows // it names clusters whose records the principal may not see
 	}
-	q, err := s.parseCapacity(r.URL.RawQuery, s.currentTime())
+	q, err := s.parseCapacity(r, s.currentTime())
 	if err != nil {
 		return err
 	}
@@ -45,19 +45,19 @@ func (s *Server) v1Capacity(w http.ResponseWriter, r *http.Request, view *access
 	return nil
 }
 
-func (s *Server) parseCapacity(rawQuery string, now record.Time) (q capacityQuery, err error) {
-	words, err := parseWords(rawQuery, "at", "window", "from", "to", "zone")
+func (s *Server) parseCapacity(r *http.Request, now record.Time) (q capacityQuery, err error) {
+	in, err := decodeQuery[v1.CapacityQuery](r)
 	if err != nil {
 		return q, err
 	}
-	zone, err := s.parseZone(words["zone"])
+	zone, err := s.parseZone(in.Zone)
 	if err != nil {
-		return q, newRefusal(http.StatusBadRequest, "%v", err)
-	}
-	if q.at, err = words.parseAt(now, zone); err != nil {
 		return q, err
 	}
-	q.window, err = words.parseWindow(now, zone)
+	if q.at, err = parseAt(in.At, now, zone); err != nil {
+		return q, err
+	}
+	q.window, err = parseWindow(in.Window, in.From, in.To, now, zone)
 	return q, err
 }
 

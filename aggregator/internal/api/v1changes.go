@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -98,89 +99,36 @@ type changesAsk struct {
 	until  *uint64
 }
 
-// parseChanges refuses every filter: one that is passed over would be a feed with holes.
+// parseChanges reads a query of /v1/changes. It has no filters: one that is passed over would
+// be a feed with holes.
 func parseChanges(r *http.Request) (a changesAsk, err error) {
-	a.format = formatOf(r.Header.Get("Accept"))
-	words, err := parseWords(r.URL.RawQuery, "after", "limit", "format", "ledger", "cursor", "until")
+	in, err := decodeQuery[struct {
+		v1.ChangesQuery
+		Format string `query:"format" enum:"json,ndjson"`
+	}](r)
 	if err != nil {
 		return a, err
 	}
-	if text, given := words["format"]; given {
-		a.format = text
-	} else if a.format == "csv" {
-		a.format = "json"
+	a = changesAsk{after: in.After, limit: in.Limit, format: in.Format, ledger: in.Ledger != nil && *in.Ledger, until: in.Until}
+	if a.format == "" && formatOf(r.Header.Get("Accept")) == "ndjson" {
+		a.format = "ndjson"
 	}
-	if a.format != "json" && a.format != "ndjson" {
-		return a, newRefusal(http.StatusBadRequest, "invalid format %q: use json or ndjson", a.format)
+	if a.format != "ndjson" {
+		a.format, a.limit = "json", cmp.Or(a.limit, defaultPage)
 	}
-	if a.format == "json" {
-		a.limit = defaultPage
-	}
-	if text, given := words["limit"]; given {
-		if a.limit, err = parsePageSize(text); err != nil {
-			return a, err
-		}
-	}
-	if a.ledger, err = parseFlag("ledger", words["ledger"]); err != nil {
-		return a, err
-	}
-	if text := words["cursor"]; text != "" {
-		if a.cursor, err = decodeLedgerCursor(text); err != nil {
+	if in.Cursor != "" {
+		if a.cursor, err = decodeLedgerCursor(in.Cursor); err != nil {
 			return a, err
 		}
 		a.ledger = true
 	}
-	return a, a.parsePositions(words)
-}
-
-// parsePositions reads after and until.
-func (a *changesAsk) parsePositions(words queryWords) (err error) {
-	if text, given := words["after"]; given {
-		if a.ledger {
-			return newRefusal(http.StatusBadRequest, "after cannot be combined with ledger or cursor; use cursor with the next of the former answer")
-		}
-		if a.after, err = parsePosition(text); err != nil {
-			return err
-		}
+	switch {
+	case a.ledger && a.after > 0:
+		return a, newRefusal(http.StatusBadRequest, "after cannot be combined with ledger or cursor; use cursor with the next of the former answer")
+	case !a.ledger && a.until != nil:
+		return a, newRefusal(http.StatusBadRequest, "until is only allowed with ledger=true or a cursor")
 	}
-	if text, given := words["until"]; given {
-		if !a.ledger {
-			return newRefusal(http.StatusBadRequest, "until is only allowed with ledger=true or a cursor")
-		}
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return newRefusal(http.StatusBadRequest, "invalid until %q: use the number of a change, such as last of /v1/changes/digest", text)
-		}
-		a.until = &n
-	}
-	return nil
-}
-
-// parseFlag reads true or false; "" is false.
-func parseFlag(name, text string) (bool, error) {
-	switch text {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	}
-	return false, newRefusal(http.StatusBadRequest, "invalid %s %q: use true or false", name, text)
-}
-
-func parsePosition(s string) (uint64, error) {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0, newRefusal(http.StatusBadRequest, "after is %q, want the number of a change", s)
-	}
-	return n, nil
-}
-
-func parsePageSize(s string) (int, error) {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > maxPage {
-		return 0, newRefusal(http.StatusBadRequest, "limit is %q, want a number from 1 to %d", s, maxPage)
-	}
-	return n, nil
+	return a, nil
 }
 
 // changeFeed is what is answered.
@@ -308,9 +256,6 @@ func (a *changesAsk) ledgerFeed(view *access.View, epoch string) (changeFeed, er
 
 // v1ChangesDigest is GET /v1/changes/digest.
 func (s *Server) v1ChangesDigest(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	if _, err := parseWords(r.URL.RawQuery); err != nil {
-		return err
-	}
 	epoch, err := view.Epoch(archive.Epoch)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func (s *Server) configJSON(c *clusterconfig.Committed) v1.Config {
 // v1ConfigCommit is PUT /v1/config: the body becomes the cluster's configuration,
 // if what it replaces is what the caller has seen.
 func (s *Server) v1ConfigCommit(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	words, err := parseWords(r.URL.RawQuery, "replaces")
+	q, err := decodeQuery[v1.CommitConfigQuery](r)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *Server) v1ConfigCommit(w http.ResponseWriter, r *http.Request, view *ac
 	if before != nil {
 		seen = before.Digest.String()
 	}
-	if got := words["replaces"]; got != seen {
+	if got := q.Replaces; got != seen {
 		return newRefusal(http.StatusConflict, "the cluster's configuration is another one than you have seen: its digest is %q, not %q; look at it again (bursar config diff)", seen, got)
 	}
 	var refused error

@@ -24,7 +24,7 @@ const (
 // and what is stored of it.
 func (s *Server) v1Completeness(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	now := s.currentTime()
-	source, window, err := parseDaysQuery(r.URL.RawQuery, now)
+	source, window, err := parseDaysQuery(r, now)
 	if err != nil {
 		return err
 	}
@@ -55,12 +55,12 @@ func matchesSource(o record.Origin, word string) bool {
 	return word == o.String() || word == o.Type+"/"+o.Label
 }
 
-func parseDaysQuery(rawQuery string, now record.Time) (source string, w completeness.Window, err error) {
-	words, err := parseWords(rawQuery, "source", "window", "from", "to")
+func parseDaysQuery(r *http.Request, now record.Time) (source string, w completeness.Window, err error) {
+	q, err := decodeQuery[v1.CompletenessQuery](r)
 	if err != nil {
 		return "", w, err
 	}
-	asked, err := words.parseWindow(now, time.UTC)
+	asked, err := parseWindow(q.Window, q.From, q.To, now, time.UTC)
 	if err != nil {
 		return "", w, err
 	}
@@ -69,7 +69,7 @@ func parseDaysQuery(rawQuery string, now record.Time) (source string, w complete
 		asked = &calendar.Window{From: today - daysBefore*aDay, To: today + aDay}
 	}
 	w = completeness.Window{From: completeness.Begin(asked.From), To: min(asked.To, today+aDay)}
-	return words["source"], w, nil
+	return q.Source, w, nil
 }
 
 func dayJSON(d *completeness.Day, now record.Time) v1.Day {

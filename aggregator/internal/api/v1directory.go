@@ -36,11 +36,11 @@ func (s *Server) v1Directory(w http.ResponseWriter, r *http.Request, view *acces
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	words, err := parseWords(r.URL.RawQuery, "at", "unclaimed")
+	q, err := decodeQuery[v1.DirectoryQuery](r)
 	if err != nil {
 		return err
 	}
-	at, err := words.parseAt(s.currentTime(), s.siteZone())
+	at, err := parseAt(q.At, s.currentTime(), s.siteZone())
 	if err != nil {
 		return err
 	}
@@ -49,14 +49,10 @@ func (s *Server) v1Directory(w http.ResponseWriter, r *http.Request, view *acces
 		return err
 	}
 	out := describeDirectory(d, at)
-	switch words["unclaimed"] {
-	case "", "false":
-	case "true":
+	if q.Unclaimed {
 		if out.Unclaimed, err = s.unclaimedUsage(r.Context(), view, d, at); err != nil {
 			return err
 		}
-	default:
-		return newRefusal(http.StatusBadRequest, "unclaimed is %q, want true or false", words["unclaimed"])
 	}
 	answerJSON(w, http.StatusOK, out)
 	return nil

@@ -139,7 +139,7 @@ func TestWhatIsNoQuestionOfTheDirectoryIsRefused(t *testing.T) {
 		"/v1/subscription?window=soon":             "invalid window",
 		"/v1/subscription?window=2026&from=2025":   "cannot be combined",
 		"/v1/subscription?zone=Mars":               "Mars",
-		"/v1/subscription?credit=never":            "must be spread or stop",
+		"/v1/subscription?credit=never":            "want spread or stop",
 		"/v1/subscription?from=2026-03&to=2026-02": "ends before",
 	} {
 		a := rg.call("GET", path, nil)

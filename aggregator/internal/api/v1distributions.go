@@ -23,7 +23,7 @@ import (
 // It reads each of them, and keeps no more than the bins.
 func (s *Server) v1Distributions(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	now := s.currentTime()
-	q, zone, having, err := s.parseDistributions(r.URL.RawQuery, now)
+	q, zone, having, err := s.parseDistributions(r, now)
 	if err != nil {
 		return err
 	}
@@ -71,37 +71,22 @@ type zonedWindow struct {
 
 // parseDistributions reads the window, the filters of /v1/records, and conditions on the
 // first values of meta keys.
-func (s *Server) parseDistributions(rawQuery string, now record.Time) (q store.Query, in zonedWindow, having []sums.Filter, err error) {
-	fields, filters, err := splitUsage(rawQuery)
-	if err != nil {
-		return q, in, nil, newRefusal(http.StatusBadRequest, "%v", err)
-	}
-	having = fields.conditions()
-	w := queryWords{}
-	for field := range fields {
-		switch {
-		case slices.Contains([]string{"window", "from", "to", "zone"}, field):
-			w[field] = fields.onlyValue(field)
-		case !isCondition(field):
-			return q, in, nil, newRefusal(http.StatusBadRequest, "unknown field `%s`, expected one of `window`, `from`, `to`, `zone`, `where[KEY]` and the filters of /v1/records", field)
-		}
-	}
-	zone, err := s.parseZone(w["zone"])
-	if err != nil {
-		return q, in, nil, newRefusal(http.StatusBadRequest, "%v", err)
-	}
-	in.zone = zone
-	if in.window, err = w.parseWindow(now, zone); err == nil && in.window == nil {
-		err = newRefusal(http.StatusBadRequest, "no time is given; want window=, one of %s, or from= and to=", calendar.Words)
-	}
+func (s *Server) parseDistributions(r *http.Request, now record.Time) (q store.Query, in zonedWindow, having []sums.Filter, err error) {
+	asked, err := decodeQuery[v1.DistributionsQuery](r)
 	if err != nil {
 		return q, in, nil, err
 	}
-	records, err := parseQuery(filters, nil)
-	if err != nil {
-		return q, in, nil, newRefusal(http.StatusBadRequest, "%v", err)
+	if having, err = parseConditions(asked.Where); err != nil {
+		return q, in, nil, err
 	}
-	q = records.storeQuery()
+	if in.zone, err = s.parseZone(asked.Zone); err != nil {
+		return q, in, nil, err
+	}
+	if in.window, err = parseNeededWindow(asked.Window, asked.From, asked.To, now, in.zone); err != nil {
+		return q, in, nil, err
+	}
+	filters := recordFilters{RecordID: asked.RecordID, StartTime: asked.StartTime, StopTime: asked.StopTime, Runtime: asked.Runtime, Meta: asked.Meta}
+	q = filters.storeQuery()
 	q.Order, q.Open, q.ReuseRows, q.Limit = store.BySeq, store.OnlyClosed, true, 0
 	q.Stop.GTE(int64(in.window.From))
 	q.Stop.LT(int64(in.window.To))
@@ -114,11 +99,6 @@ func (s *Server) parseDistributions(rawQuery string, now record.Time) (q store.Q
 		}
 	}
 	return q, in, having, nil
-}
-
-// isCondition reports whether a field of a query is a condition on a key.
-func isCondition(field string) bool {
-	return len(field) > len(whereKey) && field[:len(whereKey)] == whereKey
 }
 
 // firstValues reports whether the first value of each key is one of those that are wanted;

@@ -10,7 +10,7 @@ import (
 
 // v1Gaps is GET /v1/gaps: what agents and sources could not hand over.
 func (s *Server) v1Gaps(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	words, err := parseWords(r.URL.RawQuery, "agent")
+	q, err := decodeQuery[v1.GapsQuery](r)
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (s *Server) v1Gaps(w http.ResponseWriter, r *http.Request, view *access.Vie
 	out := v1.Gaps{Gaps: []v1.Gap{}}
 	for i := range gaps {
 		g := &gaps[i]
-		if agent := words["agent"]; agent != "" && agent != g.Source.Agent {
+		if q.Agent != "" && q.Agent != g.Source.Agent {
 			continue
 		}
 		if out.More = len(out.Gaps) == maxPage; out.More {

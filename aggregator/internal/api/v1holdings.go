@@ -15,22 +15,24 @@ func (s *Server) v1Holdings(w http.ResponseWriter, r *http.Request, view *access
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	values := r.URL.Query()
-	name, after := values.Get("name"), values.Get("after")
-	if name == "" {
+	q, err := decodeQuery[v1.HoldingsQuery](r)
+	if err != nil {
+		return err
+	}
+	if q.Name == "" {
 		return newRefusal(http.StatusBadRequest, "name is missing: say whose records are wanted")
 	}
 	directory, err := s.currentDirectory()
 	if err != nil {
 		return err
 	}
-	key := cmp.Or(values.Get("key"), directory.Settings().UserKey)
+	key := cmp.Or(q.Key, directory.Settings().UserKey)
 	list, more, err := listEntries(func(yield func(*record.Entry) error) error {
-		return view.HeldAfter(after, func(e *record.Entry) error {
+		return view.HeldAfter(q.After, func(e *record.Entry) error {
 			if err := r.Context().Err(); err != nil {
 				return err
 			}
-			if !namesUnshown(e, key, name) {
+			if !namesUnshown(e, key, q.Name) {
 				return nil
 			}
 			return yield(e)

@@ -16,16 +16,15 @@ var errEnoughIDs = errors.New("enough ids")
 
 // v1Jobs is GET /v1/jobs: the ids under which records of a job are or were.
 func (s *Server) v1Jobs(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	words, err := parseWords(r.URL.RawQuery, "id")
+	q, err := decodeQuery[v1.JobRecordsQuery](r)
 	if err != nil {
 		return err
 	}
-	job := words["id"]
-	if err := record.ValidateID(job); err != nil {
+	if err := record.ValidateID(q.ID); err != nil {
 		return newRefusal(http.StatusBadRequest, "id: %v", err)
 	}
 	out := v1.JobRecords{Records: []string{}}
-	whole, err := view.JobIDs(job, func(id string) error {
+	whole, err := view.JobIDs(q.ID, func(id string) error {
 		if len(out.Records) == mostJobIDs {
 			return errEnoughIDs
 		}

@@ -47,7 +47,7 @@ func (s *Server) joinRoutes() []route {
 	return []route{
 		{http.MethodGet, joinPath, s.v1JoinOffer},
 		{http.MethodPost, joinPath, s.v1Join},
-		{http.MethodGet, "/v1/tokens", s.withView(s.v1Tokens)},
+		{http.MethodGet, "/v1/tokens", s.withView(withoutQuery(s.v1Tokens))},
 		{http.MethodPost, "/v1/tokens", s.withView(s.v1TokenCreate)},
 		{http.MethodDelete, "/v1/tokens/{id}", s.withView(s.v1TokenRevoke)},
 		{http.MethodDelete, "/v1/agents/{name}", s.withView(s.v1AgentRemove)},

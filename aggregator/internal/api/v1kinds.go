@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -65,15 +64,11 @@ func (s *Server) v1KindsRepair(w http.ResponseWriter, r *http.Request, view *acc
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	words, err := parseWords(r.URL.RawQuery, "after")
+	q, err := decodeQuery[v1.RepairKindsQuery](r)
 	if err != nil {
 		return err
 	}
-	after, err := strconv.ParseUint(cmp.Or(words["after"], "0"), 10, 64)
-	if err != nil {
-		return newRefusal(http.StatusBadRequest, "invalid after %q: it must be that of the last answer", words["after"])
-	}
-	c, kinds := corrections{server: s, ctx: r.Context()}, s.opt.Kinds()
+	after, c, kinds := q.After, corrections{server: s, ctx: r.Context()}, s.opt.Kinds()
 	more := false
 	err = eachPushedMismatch(r.Context(), view, kinds, after, func(row *columns.Row) error {
 		if more = c.seen == kindsAtOnce; more {

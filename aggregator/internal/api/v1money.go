@@ -29,7 +29,7 @@ func (s *Server) currentMoney() Money {
 
 // v1Prices is GET /v1/prices: what holds at an instant, or in a window.
 func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	from, to, err := s.pricesWindow(r.URL.RawQuery)
+	from, to, err := s.pricesWindow(r)
 	if err != nil {
 		return err
 	}
@@ -55,20 +55,20 @@ func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.V
 }
 
 // pricesWindow is the window that a question about prices names, or the instant.
-func (s *Server) pricesWindow(query string) (from, to record.Time, err error) {
-	words, err := parseWords(query, "at", "window", "from", "to")
+func (s *Server) pricesWindow(r *http.Request) (from, to record.Time, err error) {
+	q, err := decodeQuery[v1.PricesQuery](r)
 	if err != nil {
 		return 0, 0, err
 	}
-	window, err := words.parseWindow(s.currentTime(), s.siteZone())
+	window, err := parseWindow(q.Window, q.From, q.To, s.currentTime(), s.siteZone())
 	if err != nil {
 		return 0, 0, err
 	}
 	if window == nil {
-		from, err = words.parseAt(s.currentTime(), s.siteZone())
+		from, err = parseAt(q.At, s.currentTime(), s.siteZone())
 		return from, from + 1, err
 	}
-	if words["at"] != "" {
+	if q.At != "" {
 		return 0, 0, newRefusal(http.StatusBadRequest, "at cannot be combined with window, from or to")
 	}
 	return window.From, window.To, nil

@@ -29,12 +29,11 @@ type openRunsEnd struct {
 // v1OpenRuns is GET /v1/changes/open: the records that go on, of one state, with the time up to
 // which usage counts each.
 func (s *Server) v1OpenRuns(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	words, err := parseWords(r.URL.RawQuery, "format")
-	if err != nil {
+	if _, err := decodeQuery[struct {
+		v1.Reading
+		Format string `query:"format" enum:"ndjson"`
+	}](r); err != nil {
 		return err
-	}
-	if text := words["format"]; text != "" && text != "ndjson" {
-		return newRefusal(http.StatusBadRequest, "invalid format %q: use ndjson", text)
 	}
 	epoch, err := view.Epoch(archive.Epoch)
 	if err != nil {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Sizes of a page of /v1.
@@ -28,7 +30,7 @@ func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *access.
 	if err != nil {
 		return err
 	}
-	if p.cursor == "" && p.archived != "true" && !isLenient(r) {
+	if p.query.Resume == nil && !p.archived && !isLenient(r) {
 		if err := s.checkNames(r.Context(), view, p.query); err != nil {
 			return err
 		}
@@ -51,7 +53,7 @@ func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *access.
 // times they are those of one view.
 func (s *Server) recordsTable(w http.ResponseWriter, r *http.Request, read rows, p page) error {
 	q := p.query
-	if q.Limit == 0 && q.Resume == nil && p.archived != "true" {
+	if q.Limit == 0 && q.Resume == nil && !p.archived {
 		q.Order, q.By, q.Desc = store.BySeq, "", false // the cheapest
 	}
 	c, err := columnsOf(r.Context(), read, q)
@@ -119,59 +121,46 @@ func (s *Server) recordsPage(w http.ResponseWriter, r *http.Request, read rows, 
 	return nil
 }
 
-// page is a query of /v1/records: AUDITOR's grammar with a cursor and a format.
+// page is what /v1/records is asked for.
 type page struct {
-	query  store.Query
-	format string // json, ndjson or csv
-	cursor string
-	open   string
-	order  string
-	ran    [2]string // from and to
-
-	archived string // true or false
+	query    store.Query
+	format   string // json, ndjson or csv
+	archived bool
 }
 
-// parsePage reads a query of /v1/records. Beside AUDITOR's fields there are
-// cursor, format, open and archived (true or false), order (change), after, ran_from and
-// ran_to.
-func parsePage(r *http.Request) (page, error) {
-	p := page{format: formatOf(r.Header.Get("Accept"))}
-	after := ""
-	fields := map[string]*string{"cursor": &p.cursor, "format": &p.format, "open": &p.open, "order": &p.order, "after": &after, "ran_from": &p.ran[0], "ran_to": &p.ran[1],
-		archivedField: &p.archived}
-	q, err := parseQuery(r.URL.RawQuery, fields)
+// parsePage reads a query of /v1/records.
+func parsePage(r *http.Request) (p page, err error) {
+	in, err := decodeQuery[struct {
+		v1.ListRecordsQuery
+		Format string `query:"format" enum:"json,ndjson,csv"`
+	}](r)
 	if err != nil {
-		return p, newRefusal(http.StatusBadRequest, "%v", err)
+		return p, err
 	}
-	if q.Limit == 0 {
-		return p, newRefusal(http.StatusBadRequest, "limit is 0, want at least 1")
-	}
-	p.query = q.storeQuery()
-	if after != "" {
-		if p.query.After, err = parsePosition(after); err != nil {
+	filters := recordFilters{RecordID: in.RecordID, StartTime: in.StartTime, StopTime: in.StopTime, Runtime: in.Runtime, Meta: in.Meta, Component: in.Component}
+	p = page{query: filters.storeQuery(), format: cmp.Or(in.Format, formatOf(r.Header.Get("Accept"))), archived: in.Archived != nil && *in.Archived}
+	p.query.Open, p.query.After, p.query.Limit = onlyOpen(in.Open), in.After, in.Limit
+	if sortRecords(&p.query, in.SortBy); in.Order != "" {
+		if in.SortBy != (v1.SortBy{}) {
+			return p, newRefusal(http.StatusBadRequest, "order and sort_by cannot be combined; use one of them")
+		}
+		if err := parseOrder(&p.query, in.Order); err != nil {
 			return p, err
 		}
 	}
-	if err := p.setRunning(); err != nil {
-		return p, err
-	}
-	return p, p.setChoices(q.SortBy != "")
-}
-
-// setRunning has the query find only records that ran in the window, where there is one.
-func (p *page) setRunning() error {
-	w := store.Window{From: record.None, To: math.MaxInt64}
-	for i, end := range []*record.Time{&w.From, &w.To} {
-		if p.ran[i] == "" {
-			continue
+	if !in.RanFrom.IsZero() || !in.RanTo.IsZero() {
+		p.query.Running = &store.Window{From: record.None, To: math.MaxInt64}
+		if !in.RanFrom.IsZero() {
+			p.query.Running.From = record.FromStd(in.RanFrom.Time)
 		}
-		t, err := record.ParseTime(p.ran[i])
-		if err != nil {
-			return newRefusal(http.StatusBadRequest, "%s: %v", []string{"ran_from", "ran_to"}[i], err)
+		if !in.RanTo.IsZero() {
+			p.query.Running.To = record.FromStd(in.RanTo.Time)
 		}
-		*end, p.query.Running = t, &w
 	}
-	return nil
+	if in.Cursor != "" {
+		p.query.Resume, err = decodeCursor(in.Cursor)
+	}
+	return p, err
 }
 
 // formatOf is the format that a client accepts.
@@ -183,36 +172,6 @@ func formatOf(accept string) string {
 		return "csv"
 	}
 	return "json"
-}
-
-func (p *page) setChoices(sorted bool) (err error) {
-	switch p.open {
-	case "":
-	case "true":
-		p.query.Open = store.OnlyOpen
-	case "false":
-		p.query.Open = store.OnlyClosed
-	default:
-		return newRefusal(http.StatusBadRequest, "open is %q, want true or false", p.open)
-	}
-	switch {
-	case p.order == "":
-	case sorted:
-		return newRefusal(http.StatusBadRequest, "order and sort_by cannot be combined; use one of them")
-	default:
-		if err := parseOrder(&p.query, p.order); err != nil {
-			return err
-		}
-	}
-	switch p.format {
-	case "json", "ndjson", "csv":
-	default:
-		return newRefusal(http.StatusBadRequest, "format is %q, want json, ndjson or csv", p.format)
-	}
-	if p.cursor != "" {
-		p.query.Resume, err = decodeCursor(p.cursor)
-	}
-	return err
 }
 
 // parseOrder reads an order of records: change, or a column behind a minus where the greatest

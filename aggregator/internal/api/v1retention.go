@@ -1,11 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -47,18 +47,12 @@ func (s *Server) v1Retention(w http.ResponseWriter, r *http.Request, view *acces
 	if err != nil {
 		return err
 	}
-	words, err := parseWords(r.URL.RawQuery, "months")
+	q, err := decodeQuery[v1.RetentionQuery](r)
 	if err != nil {
 		return err
 	}
 	policy := s.retentionPolicy()
-	if text := words["months"]; text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 1200 {
-			return newRefusal(http.StatusBadRequest, "invalid months %q: use a number from 1 to 1200", text)
-		}
-		policy.Months = n
-	}
+	policy.Months = cmp.Or(q.Months, policy.Months)
 	out := v1.RetentionPlan{Retention: *retention}
 	if policy.Months > 0 {
 		if out.Due, err = s.dueRemovals(r.Context(), view, policy); err != nil {

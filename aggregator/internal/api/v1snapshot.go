@@ -124,9 +124,13 @@ const restoreTime = time.Hour
 func (s *Server) v1Restore(w http.ResponseWriter, r *http.Request) error {
 	rc := http.NewResponseController(w)
 	_ = rc.SetWriteDeadline(time.Now().Add(restoreTime)) // a writer that cannot is a test's
+	q, err := decodeQuery[v1.RestoreSnapshotQuery](r)
+	if err != nil {
+		return err
+	}
 	who := access.From(r.Context()).Name
 	s.opt.Log.Warn("a restore begins", "by", who)
-	done, err := s.opt.Snapshots.Restore(r.Context(), &arriving{r.Body, rc.SetReadDeadline}, r.URL.Query().Get("foreign") == "true")
+	done, err := s.opt.Snapshots.Restore(r.Context(), &arriving{r.Body, rc.SetReadDeadline}, q.Foreign)
 	switch {
 	case errors.Is(err, ErrElsewhere):
 		return newRefusal(http.StatusMisdirectedRequest, "nothing was restored: %v", err)

@@ -26,15 +26,15 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	having, rest, err := splitConditions(r.URL.RawQuery)
-	if err != nil {
-		return newRefusal(http.StatusBadRequest, "%v", err)
-	}
-	words, err := parseWords(rest, "window", "from", "to", "zone", "credit")
+	in, err := decodeQuery[v1.SubscriptionQuery](r)
 	if err != nil {
 		return err
 	}
-	q, zone, err := s.subscriptionWindow(words, s.currentTime())
+	having, err := parseConditions(in.Where)
+	if err != nil {
+		return err
+	}
+	q, zone, err := s.subscriptionWindow(&in, s.currentTime())
 	if err != nil {
 		return err
 	}
@@ -77,26 +77,19 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 }
 
 // subscriptionWindow reads the time of a query; without one it is this month.
-func (s *Server) subscriptionWindow(w queryWords, now record.Time) (q sums.Query, zone *time.Location, err error) {
-	if zone, err = s.parseZone(w["zone"]); err != nil {
-		return q, nil, newRefusal(http.StatusBadRequest, "%v", err)
+func (s *Server) subscriptionWindow(in *v1.SubscriptionQuery, now record.Time) (q sums.Query, zone *time.Location, err error) {
+	if zone, err = s.parseZone(in.Zone); err != nil {
+		return q, nil, err
 	}
-	if w["window"]+w["from"]+w["to"] == "" {
-		w["window"] = "this-month"
+	word := in.Window
+	if word+in.From+in.To == "" {
+		word = "this-month"
 	}
-	window, err := w.parseWindow(now, zone)
+	window, err := parseWindow(word, in.From, in.To, now, zone)
 	if err != nil {
 		return q, nil, err
 	}
-	q = sums.Query{Edges: []record.Time{window.From, window.To}, Now: now}
-	switch w["credit"] {
-	case "", "spread":
-	case "stop":
-		q.Credit = sums.AtStop
-	default:
-		return q, nil, newRefusal(http.StatusBadRequest, "invalid credit %q: must be spread or stop", w["credit"])
-	}
-	return q, zone, nil
+	return sums.Query{Edges: []record.Time{window.From, window.To}, Now: now, Credit: parseCredit(in.Credit)}, zone, nil
 }
 
 func describeSubscription(s *accounting.Subscription) *v1.Subscription {

@@ -24,7 +24,7 @@ func TestPersonRetention_WithoutABlock_OnlyShowsWhatWouldGo(t *testing.T) {
 			t.Errorf("%s: %d %s %s, want %s", c.flags, code, out, errs, c.want)
 		}
 	}
-	if code, _, errs := s.bursar(t.Context(), "person", "retention", "-months", "1201"); code != 1 || !strings.Contains(errs, `invalid months "1201": use a number from 1 to 1200`) {
+	if code, _, errs := s.bursar(t.Context(), "person", "retention", "-months", "1201"); code != 1 || !strings.Contains(errs, `months is "1201", want a whole number from 1 to 1200`) {
 		t.Error(code, errs)
 	}
 	if code, out, errs := s.bursar(t.Context(), "records", "-format", "csv"); code != 0 || strings.Count(out, "erika") != 3 {

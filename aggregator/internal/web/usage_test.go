@@ -270,7 +270,7 @@ func TestQuestionsForUsageThatMakeNoSenseSayWhatDoes(t *testing.T) {
 	february(s)
 	for query, want := range map[string]string{
 		"window=2026-13": "there is no month 13", "kind=pie": "steps or bars", "top=0": "from 1 to 100", "top=x": "from 1 to 100", "window=2026-02&by=colour": "the keys are group_id",
-		"window=2026-02&step=decade": "quarter, year", "window=2026&zone=Nowhere": "Europe/Berlin", "window=2026&step=hour": "choose a longer step", "from=2026-02-02&to=2026-02-01": "after the begin",
+		"window=2026-02&step=decade": "quarter or year", "window=2026&zone=Nowhere": "Europe/Berlin", "window=2026&step=hour": "choose a longer step", "from=2026-02-02&to=2026-02-01": "after the begin",
 	} {
 		code, body, _ := s.get("/ui/usage?" + query)
 		if code != http.StatusBadRequest || !strings.Contains(body, want) || !strings.Contains(body, `id="explore"`) {

@@ -138,7 +138,10 @@ func (b *batch) addRows(cluster string, days *days, list []row, sign int8) {
 // readPage reads the page behind a cursor.
 func (f *feed) readPage(ctx context.Context, cursor string, at *position, add func(*change) error) (p page, err error) {
 	ledger := true
-	query := v1.ChangesQuery{Ledger: &ledger, Cursor: cursor, Until: at.until, Limit: at.page}
+	query := v1.ChangesQuery{Ledger: &ledger, Cursor: cursor, Limit: at.page}
+	if at.until > 0 {
+		query.Until = &at.until
+	}
 	first, whole := true, false
 	for line, err := range f.data.Lines(ctx, v1.ChangesAddress(&query, "ndjson")) {
 		switch {
