@@ -25,7 +25,7 @@ func (k Keys) Whole() Keys {
 	return Keys{User: cmp.Or(k.User, usualUser), Group: cmp.Or(k.Group, usualGroup)}
 }
 
-// askKeys asks for the keys. A node of before their time says none.
+// askKeys asks for the keys.
 func askKeys(ctx context.Context, r v1.API) (Keys, error) {
 	a, err := r.Reports(ctx)
 	if err != nil {
