@@ -32,7 +32,7 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	now := s.currentTime()
 	q, err := s.parseUsage(r, now)
 	if err != nil {
-		return newRefusal(http.StatusBadRequest, "%v", err)
+		return err
 	}
 	// Before the sums: what is said to be complete is in them.
 	about, err := s.completeness(view, q.Window, now)
