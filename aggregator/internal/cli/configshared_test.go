@@ -52,7 +52,7 @@ agent "head2" { address = "head2:7070" }
 `
 
 const (
-	theirs = `{"format":1,"blocks":[{"type":"agent","labels":["head1"],"values":{"address":"head1:7071"}},{"type":"agent","labels":["head3"],"values":{"address":"head3\u001b[2J:1"}},{"type":"metrics","values":{"site_meta_key":"site_id"}}]}`
+	theirs = `{"format":3,"settings":{"agent":[{"address":"head1:7071","name":"head1"},{"address":"head3\u001b[2J:1","name":"head3"}],"metrics":{"site_meta_key":"site_id"}}}`
 	same   = `{"format":3,"settings":{"agent":[{"address":"head1:7070","name":"head1"},{"address":"head2:7070","name":"head2"}],"metrics":{"site_meta_key":"site_id"}}}`
 )
 

@@ -24,15 +24,8 @@ type Committed struct {
 	By string
 	At time.Time
 
-	former Digest   // what programs of before call it; zero when it is the same
-	raw    []byte   // as it is in the store
-	parts  []string // keys of what raw does not hold
-}
-
-// Is reports whether the digest, of this program or of one of before, is that of what is
-// committed.
-func (c *Committed) Is(d Digest) bool {
-	return d == c.Digest || d == c.former && d != Digest{}
+	raw   []byte   // as it is in the store
+	parts []string // keys of what raw does not hold
 }
 
 // committed is the written form.
@@ -41,7 +34,6 @@ type committed struct {
 	By       string          `json:"by"`
 	At       time.Time       `json:"at"`
 	Settings json.RawMessage `json:"settings,omitempty"`
-	Blocks   []oldBlock      `json:"blocks,omitempty"`
 }
 
 func (c *Committed) encodeCommitted() []byte {
@@ -52,23 +44,12 @@ func (c *Committed) encodeCommitted() []byte {
 // [ErrDocument].
 func DecodeCommitted(raw []byte) (*Committed, error) {
 	var j committed
-	if err := decodeStrictly(raw, &j); err != nil {
+	err := decodeStrictly(raw, &j)
+	d, err := documentOf(j.Format, j.Settings, err)
+	if err != nil {
 		return nil, err
 	}
-	return (&encoded{j.Format, j.Settings, j.Blocks}).asCommitted(j.By, j.At, raw)
-}
-
-func (e *encoded) asCommitted(by string, at time.Time, raw []byte) (*Committed, error) {
-	c := &Committed{By: by, At: at, raw: raw}
-	if e.Format == oldFormat {
-		c.former = oldDigest(e.Blocks)
-	}
-	var err error
-	if c.Document, err = e.asDocument(); err != nil {
-		return nil, err
-	}
-	c.Digest = c.Document.Digest()
-	return c, nil
+	return &Committed{Document: d, Digest: d.Digest(), By: j.By, At: j.At, raw: raw}, nil
 }
 
 // Documents is what of a view of the store is needed to read the configuration.

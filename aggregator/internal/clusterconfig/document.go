@@ -49,13 +49,6 @@ func ParseDigest(s string) (d Digest, err error) {
 // Digest returns the digest of the document.
 func (d *Document) Digest() Digest { return sha256.Sum256(d.Encode()) }
 
-// encoded is the written form of a document. Blocks are of format 1.
-type encoded struct {
-	Format   int             `json:"format"`
-	Settings json.RawMessage `json:"settings,omitempty"`
-	Blocks   []oldBlock      `json:"blocks,omitempty"`
-}
-
 // Encode returns the canonical bytes: documents that say the same have the same.
 func (d *Document) Encode() []byte {
 	return fmt.Appendf(nil, `{"format":%d,"settings":%s}`, Format, d.settingsOf())
@@ -77,14 +70,36 @@ func mustJSON(v any) []byte {
 	return b
 }
 
-// Decode reads what [Document.Encode] wrote, now or in format 1, or what a person wrote
-// like it. The error wraps [ErrDocument].
+// Decode reads what [Document.Encode] wrote, or what a person wrote like it. The error
+// wraps [ErrDocument].
 func Decode(text []byte) (*Document, error) {
-	var e encoded
-	if err := decodeStrictly(text, &e); err != nil {
+	var e struct {
+		Format   int             `json:"format"`
+		Settings json.RawMessage `json:"settings"`
+	}
+	err := decodeStrictly(text, &e)
+	return documentOf(e.Format, e.Settings, err)
+}
+
+// documentOf makes a document of what was decoded with this error. Another format is named
+// in place of what is unknown in it.
+func documentOf(format int, encoded json.RawMessage, err error) (*Document, error) {
+	if format != Format && (format != 0 || err == nil) {
+		err = fmt.Errorf("%w: format version %d, this program knows %d", ErrDocument, format, Format)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return e.asDocument()
+	var settings map[string]any
+	dec := json.NewDecoder(bytes.NewReader(encoded))
+	dec.UseNumber()
+	if err = dec.Decode(&settings); err == nil && settings == nil {
+		err = errors.New("settings is null")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDocument, err)
+	}
+	return &Document{Settings: mustJSON(settings)}, nil
 }
 
 // decodeStrictly decodes JSON that holds nothing unknown and nothing behind it.
@@ -98,26 +113,4 @@ func decodeStrictly(text []byte, into any) error {
 		return fmt.Errorf("%w: something stands behind it", ErrDocument)
 	}
 	return nil
-}
-
-func (e *encoded) asDocument() (*Document, error) {
-	var settings map[string]any
-	var err error
-	switch {
-	case e.Format == Format && e.Blocks == nil:
-		dec := json.NewDecoder(bytes.NewReader(e.Settings))
-		dec.UseNumber()
-		err = dec.Decode(&settings)
-		if err == nil && settings == nil {
-			err = errors.New("settings is null")
-		}
-	case e.Format == oldFormat && e.Settings == nil:
-		settings, err = settingsOf(e.Blocks)
-	default:
-		err = fmt.Errorf("format version %d, this program knows %d and %d", e.Format, oldFormat, Format)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDocument, err)
-	}
-	return &Document{Settings: mustJSON(settings)}, nil
 }

@@ -92,7 +92,6 @@ func NewKeeper(opt Options) *Keeper {
 	if k.committed, k.problem = k.readAgain(); k.committed != nil {
 		k.base = k.committed.Digest.String()
 	}
-	k.mark = k.mark.renewedFrom(k.committed)
 	k.takeFiles(opt.Files)
 	opt.Metrics.MustRegister(newCollector(k))
 	return k

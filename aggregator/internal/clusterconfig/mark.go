@@ -29,38 +29,8 @@ type mark struct {
 // noBase is the base of a change that was made before anything was committed.
 const noBase = "none"
 
-// markFormat is the version of a mark. Those of version 1 have the digests of documents of
-// format 1.
-const (
-	markFormat    = 2
-	oldMarkFormat = 1
-)
-
-// renewedFrom is a mark with the digests that this program has. What an old one says of other
-// documents than the committed one is not known any more.
-func (m mark) renewedFrom(now *Committed) mark {
-	if m.Format != oldMarkFormat {
-		return m
-	}
-	out := mark{}
-	if now == nil {
-		if m.Base == noBase { // the files changed, and nothing is committed yet
-			out = mark{Files: m.Files, Base: noBase}
-		}
-		return out
-	}
-	known := func(old string) string {
-		if d, err := ParseDigest(old); err == nil && now.Is(d) {
-			return now.Digest.String()
-		}
-		return ""
-	}
-	out.Files, out.Base = known(m.Files), known(m.Base)
-	if out.Base != "" && out.Files == "" {
-		out.Files = m.Files // the change waits
-	}
-	return out
-}
+// markFormat is the version of a mark.
+const markFormat = 2
 
 // decodeMark reads a mark. The error says why it cannot be read.
 func decodeMark(raw []byte) (m mark, err error) {
@@ -69,7 +39,7 @@ func decodeMark(raw []byte) (m mark, err error) {
 	if err := dec.Decode(&m); err != nil {
 		return mark{}, err
 	}
-	if m.Format != markFormat && m.Format != oldMarkFormat {
+	if m.Format != markFormat {
 		return mark{}, fmt.Errorf("format version %d, this program knows %d", m.Format, markFormat)
 	}
 	return m, nil

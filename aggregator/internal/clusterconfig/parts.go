@@ -80,16 +80,11 @@ func (h *head) readParts(view Documents, raw []byte) (*Committed, error) {
 	if got := Digest(sha256.Sum256(text)); got.String() != h.Digest {
 		return nil, fmt.Errorf("%w: its parts have the digest %s, want %s", ErrDocument, got, h.Digest)
 	}
-	var e encoded
-	if err := decodeStrictly(text, &e); err != nil {
-		return nil, err
-	}
-	c, err := e.asCommitted(h.By, h.At, raw)
+	d, err := Decode(text)
 	if err != nil {
 		return nil, err
 	}
-	c.parts = h.partKeys()
-	return c, nil
+	return &Committed{Document: d, Digest: d.Digest(), By: h.By, At: h.At, raw: raw, parts: h.partKeys()}, nil
 }
 
 // Plan returns the commands, one after the other, that put d in the place of before,

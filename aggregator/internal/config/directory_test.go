@@ -80,9 +80,9 @@ func TestTheExampleOfADirectorySaysWhatItsCommentsSay(t *testing.T) {
 }
 
 func FuzzReadShared(f *testing.F) {
-	f.Add([]byte(`{"format":1,"blocks":[{"type":"project","labels":["a"],"values":{"pi":"x","groups":["g"]},"blocks":[{"type":"since","labels":["2026-01-01"],"values":{"exempt":true}}]}]}`))
-	f.Add([]byte(`{"format":1,"blocks":[{"type":"directory","blocks":[{"type":"file","labels":["p"],"values":{"columns":["user","group"],"rows":[["a","g"]]}},{"type":"host_class","labels":["c"],"values":{"pattern":"x"}}]}]}`))
-	f.Add([]byte(`{"format":1,"blocks":[{"type":"contribution","labels":["c"],"values":{"by":"x","amount":"1"}},{"type":"service_units","values":{"components":{"Cores":"1"}}}]}`))
+	f.Add([]byte(`{"format":3,"settings":{"project":[{"groups":["g"],"id":"a","pi":"x","since":[{"exempt":true,"from":"2026-01-01"}]}]}}`))
+	f.Add([]byte(`{"format":3,"settings":{"directory":{"file":[{"columns":["user","group"],"file":"p","rows":[["a","g"]]}]},"host_class":[{"id":"c","pattern":"x"}]}}`))
+	f.Add([]byte(`{"format":3,"settings":{"contribution":[{"amount":"1","by":"x","id":"c"}],"service_units":{"components":{"Cores":"1"}}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		doc, err := clusterconfig.Decode(text)
 		if err != nil {

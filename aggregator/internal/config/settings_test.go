@@ -7,13 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 )
 
-// sources are the files from which testdata/format1 was committed, and more.
+// sources are files whose committed form is golden.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -47,48 +46,6 @@ func TestSettings_CommittedForm_IsGolden(t *testing.T) {
 		}
 		if d := cmp.Diff(string(want), got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
-		}
-	}
-}
-
-// TestSettings_CommittedByAnEarlierRelease_AreWhatTheSameFilesSay: after an upgrade no node
-// differs from what is committed, and what it does is the same.
-func TestSettings_CommittedByAnEarlierRelease_AreWhatTheSameFilesSay(t *testing.T) {
-	digests, err := os.ReadFile("testdata/format1/digests.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := sources(t)
-	for line := range strings.Lines(string(digests)) {
-		name, digest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		raw, err := os.ReadFile("testdata/format1/" + name + ".json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		old, err := clusterconfig.DecodeCommitted(raw)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		if former, err := clusterconfig.ParseDigest(digest); err != nil || !old.Is(former) {
-			t.Error(name, "is not known by its digest of before", err)
-		}
-		now := load(t, files[name]).Shared()
-		if d := cmp.Diff(string(now.Encode()), string(old.Document.Encode())); d != "" {
-			t.Errorf("%s (-files +committed):\n%s", name, d)
-		}
-		if list := config.Diff(now, old.Document); len(list) > 0 {
-			t.Errorf("%s: %v", name, list)
-		}
-		here, err := config.ReadShared(now)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		there, err := config.ReadShared(old.Document)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		if d := cmp.Diff(here.Actions, there.Actions, protocmp.Transform()); d != "" {
-			t.Errorf("%s: %s", name, d)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func (c sharedConfig) Files() (list []api.ConfigFiles) {
 		if digest == (clusterconfig.Digest{}) {
 			continue // it has not said yet
 		}
-		list = append(list, api.ConfigFiles{Node: f.Name, Digest: digest, Differs: facts.Committed != nil && !facts.Committed.Is(digest)})
+		list = append(list, api.ConfigFiles{Node: f.Name, Digest: digest, Differs: facts.Committed != nil && facts.Committed.Digest != digest})
 	}
 	return list
 }
