@@ -91,33 +91,47 @@ func thinRecords(ctx context.Context, s *store.Store) (*thinning, error) {
 			return nil, err
 		}
 	}
-	blocks, bytes, err := rewritableBlocks(s)
+	commands, blocks, bytes, err := rewriteBlocks(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	begun := time.Now()
-	for part := range slices.Chunk(blocks, blocksAtOnce) {
-		if err := apply(&store.CompactBlockCommand{Blocks: part}); err != nil {
+	for _, c := range commands {
+		if err := apply(c); err != nil {
 			return nil, err
 		}
 	}
-	return &thinning{blocks: len(blocks), bytes: bytes, took: time.Since(begun), left: 1 - float64(len(ids))/float64(all)}, nil
+	return &thinning{blocks: blocks, bytes: bytes, took: time.Since(begun), left: 1 - float64(len(ids))/float64(all)}, nil
 }
 
-// rewritableBlocks are the blocks with rows that nothing shows, and about how many bytes they have.
-func rewritableBlocks(s *store.Store) (blocks []uint64, bytes float64, err error) {
+// rewriteBlocks are the commands that rewrite the blocks with rows that nothing shows. It says how
+// many blocks these are, and about how many bytes they have.
+func rewriteBlocks(ctx context.Context, s *store.Store) (commands []store.Command, blocks int, bytes float64, err error) {
 	view, err := s.View()
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
+	}
+	defer func() { err = errors.Join(err, view.Close()) }()
+	old, err := view.Droppable(ctx, record.MaxTime)
+	if err != nil {
+		return nil, 0, 0, err
 	}
 	rows := 0
+	var names []uint64
 	for _, k := range view.Candidates(0) {
-		blocks, rows = append(blocks, k.First), rows+k.Rows
+		names, rows = append(names, k.First), rows+k.Rows
 	}
-	if len(blocks) == 0 {
+	for part := range slices.Chunk(names, blocksAtOnce) {
+		of, err := old.Of(part)
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		commands = append(commands, &store.CompactBlockCommand{Blocks: part, Of: of})
+	}
+	if len(names) == 0 {
 		err = errors.New("no block has a row that nothing shows")
 	}
-	return blocks, float64(rows) * blockBytes, errors.Join(err, view.Close())
+	return commands, len(names), float64(rows) * blockBytes, err
 }
 
 // blockBytes is what a record of the benchmark takes in a block.

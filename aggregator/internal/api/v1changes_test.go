@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/racetest"
+	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -231,7 +233,15 @@ func TestChanges_LedgerThatCannotGoOn_Is410WithWhatToDo(t *testing.T) {
 		gone("records that you may see", l)
 		now = rows
 		rg.want("DELETE", "/v1/records/a", "", 204, "")
-		if _, err := rg.node.Write(t.Context(), &store.ForgetCommand{UpTo: 1 << 40}); err != nil {
+		v, err := rg.node.View()
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err := v.Droppable(t.Context(), record.MaxTime)
+		if err = errors.Join(err, v.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rg.node.Write(t.Context(), &store.ForgetCommand{UpTo: 1 << 40, Of: old.Waiting()}); err != nil {
 			t.Fatal(err)
 		}
 		gone("dropped", l)

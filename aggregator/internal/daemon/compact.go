@@ -99,7 +99,7 @@ func (c *compactor) proposeDue(ctx context.Context) (err error) {
 	}
 	_, version := view.Cluster()
 	switch {
-	case version < store.VersionOf(&store.CompactBlockCommand{Of: &store.Superseded{}}): // until all nodes have been updated
+	case version < store.VersionOf(&store.CompactBlockCommand{}): // not all nodes can apply it yet
 		return nil
 	case !whole && len(view.Candidates(share)) == 0:
 		return nil

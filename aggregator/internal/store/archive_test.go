@@ -113,8 +113,9 @@ func (w *twins) step() {
 			}
 			blocks = append(blocks, v.Small()...)
 		})
-		w.apply(&CompactBlockCommand{Blocks: blocks})
-		w.apply(&ForgetCommand{UpTo: 1 << 40})
+		c, f := drops(w.box, record.MaxTime, blocks...)
+		w.apply(c)
+		w.apply(f)
 	case 9:
 		w.restart()
 	}

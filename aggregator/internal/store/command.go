@@ -46,19 +46,23 @@ const (
 // apply. The leader proposes a command of a newer version only when the cluster
 // version, set by [SetVersionCommand], has reached it.
 //
-// Version 2 came with facts of kind [FactCount], version 3 with [CorrectCommand],
-// [DismissStopsCommand] and [ForgetCommand], and with the compaction of blocks:
-// before, followers of the feed took what it drops for unchanged. Version 4 came with
-// [DocumentCommand.Needs], for the configuration of a cluster as typed settings. From
+// Version 2 came with facts of kind [FactCount], version 3 with [CorrectCommand] and
+// [DismissStopsCommand]; from it on a row supersedes the tombstone before it. Version 4 came
+// with [DocumentCommand.Needs], for the configuration of a cluster as typed settings. From
 // version 5 on, the rows of a post go from its batch into blocks as those of an agent do;
 // [PutStopsCommand] came with it. Version 6 came with [ArchiveCommand],
 // version 7 with [IngestCommand.Reusing], version 8 with facts of kind [FactBegin], version 9
-// with [ReplaceCommand], version 10 with [Superseded].
+// with [ReplaceCommand], version 10 with [CompactBlockCommand] and [ForgetCommand].
 const CommandFormat = 10
 
-// batchPosts is the version from which on all nodes take the rows of a post out of its
-// batch: what is new in the dictionary gets other numbers than one by one.
-const batchPosts = 5
+// A cluster has these versions once its nodes have agreed on one, soon after it was founded.
+const (
+	// supersededTombstones is the version from which on rows supersede tombstones.
+	supersededTombstones = 3
+	// batchPosts is the version from which on all nodes take the rows of a post out of its
+	// batch: what is new in the dictionary gets other numbers than one by one.
+	batchPosts = 5
+)
 
 // ErrCommand is wrapped by the errors of [Decode] and [Store.Apply] for a
 // command that is damaged, of an unknown type or of a newer version. The node
@@ -112,6 +116,9 @@ func Decode(data []byte) (Command, error) {
 	c := newCommand(k)
 	if c == nil {
 		return nil, fmt.Errorf("%w: type %d", ErrCommand, k)
+	}
+	if least := VersionOf(c); uint32(version) < least {
+		return nil, fmt.Errorf("%w: a command of type %d in format version %d, this program reads it from %d on", ErrCommand, k, version, least)
 	}
 	d := decoder{b: body[headerSize:]}
 	c.visitFields(fields{d: &d})

@@ -124,8 +124,8 @@ type SetVersionCommand struct{ Version uint32 }
 // [Droppable.Candidates] and [View.Small]. The result is a [DeleteResult] with the
 // number of rows dropped.
 type CompactBlockCommand struct {
-	Blocks []uint64    // the first sequence number of each
-	Of     *Superseded // the rows to drop; nil: all superseded ones, as earlier releases did
+	Blocks []uint64   // the first sequence number of each
+	Of     Superseded // the rows to drop
 }
 
 // HashCheckCommand makes every node remember its state hash at this index, see
@@ -227,7 +227,7 @@ func (c *SetClusterCommand) visitFields(f fields)     { f.visitText(&c.ID) }
 func (c *SetVersionCommand) visitFields(f fields)     { visitSmallUint(f, &c.Version) }
 func (c *HashCheckCommand) visitFields(fields)        {}
 
-func (c *CompactBlockCommand) minVersion() uint16 { return c.Of.commandVersion(1) }
+func (*CompactBlockCommand) minVersion() uint16 { return supersededVersion }
 
 func (c *CompactBlockCommand) visitFields(f fields) {
 	visitList(f, &c.Blocks, fields.visitUint)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"testing"
@@ -33,10 +34,8 @@ func everyCommand() []Command {
 		&QuarantineDropCommand{Keys: []QuarantineKey{{slurm, "s"}}},
 		&SetClusterCommand{ID: "c"},
 		&SetVersionCommand{Version: 3},
-		&CompactBlockCommand{Blocks: []uint64{1, 2}},
-		&ForgetCommand{UpTo: 9, Pairs: []uint32{3, 4}},
-		&CompactBlockCommand{Blocks: []uint64{1, 2}, Of: &Superseded{UpTo: 300, Rows: []uint64{1, 4, 250}}},
-		&ForgetCommand{UpTo: 9, Of: &Superseded{UpTo: 300, Rows: []uint64{7}}},
+		&CompactBlockCommand{Blocks: []uint64{1, 2}, Of: Superseded{UpTo: 300, Rows: []uint64{1, 4, 250}}},
+		&ForgetCommand{UpTo: 9, Of: Superseded{UpTo: 300, Rows: []uint64{7}}},
 		&HashCheckCommand{},
 		&DocumentCommand{If: []Document{{"s", "k", nil}}, Sets: []Document{{"s", "k", []byte("v")}, {"s", "e", []byte{}}}},
 		&DocumentCommand{Sets: []Document{{"s", "k", []byte("v")}}, Needs: 4},
@@ -57,9 +56,14 @@ func TestEveryCommandComesBackFromItsBytes(t *testing.T) {
 
 func TestUnknownOrDamagedCommandIsAnError(t *testing.T) {
 	good := Encode(&SetVersionCommand{Version: 1})
-	newer := append([]byte(nil), good...)
-	newer[3]++
-	for name, data := range map[string][]byte{"empty": nil, "short": good[:8], "newer": newer, "other": []byte("hello, this is no command")} {
+	ofVersion := func(c Command, version byte) []byte {
+		data := Encode(c)
+		data = data[:len(data)-trailerSize]
+		data[3] = version
+		return binary.BigEndian.AppendUint32(data, castagnoli(data))
+	}
+	for name, data := range map[string][]byte{"empty": nil, "short": good[:8], "newer": ofVersion(&HashCheckCommand{}, CommandFormat+1),
+		"without the rows to drop": ofVersion(&CompactBlockCommand{}, supersededVersion-1), "other": []byte("hello, this is no command")} {
 		b := newBox(t)
 		if _, err := b.s.Apply(1, 1, data); !errors.Is(err, ErrCommand) {
 			t.Errorf("%s: %v", name, err)
@@ -297,7 +301,8 @@ func TestSupersededRowsGoWithTheirBlock(t *testing.T) {
 	if n := seen(); n != 1500 {
 		t.Error("superseded rows are gone before their block was compacted:", n)
 	}
-	b.apply(&CompactBlockCommand{Blocks: []uint64{list[0].First, 99999}})
+	c, _ := drops(b, record.MaxTime, list[0].First, 99999)
+	b.apply(c)
 	if n := seen(); n != 300 || len(candidates()) != 0 {
 		t.Error(n, candidates())
 	}

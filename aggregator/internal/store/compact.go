@@ -18,10 +18,10 @@ func (c *CompactBlockCommand) applyTo(t *tx) (any, error) {
 	blocks := slices.Clone(c.Blocks)
 	slices.Sort(blocks)
 	for blocks = slices.Compact(blocks); len(blocks) > 0; {
-		group, err := t.compactionGroup(blocks, c.Of)
+		group, err := t.compactionGroup(blocks, &c.Of)
 		dropped := 0
 		if err == nil {
-			dropped, err = t.compactBlocks(group, c.Of)
+			dropped, err = t.compactBlocks(group, &c.Of)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("compact block %d: %w", blocks[0], err)
@@ -74,9 +74,8 @@ func (t *tx) planCompaction(z *zone, of *Superseded) (*compacted, error) {
 		return c, nil
 	}
 	var err error
-	if c.dead, err = readMask(t.r, z); err != nil || of == nil {
-		c.drop = c.dead
-		return c, err
+	if c.dead, err = readMask(t.r, z); err != nil {
+		return nil, err
 	}
 	block, err := t.s.blocks.cachedBlock(t.r, z)
 	if err != nil {

@@ -188,19 +188,17 @@ func checkDatabaseExists(fs vfs.FS, dir, name string) error {
 	return fmt.Errorf("%w: %s names %s, which is not there", ErrCorrupt, currentFile, name)
 }
 
-// formatCurrent is what CURRENT holds: the name and the CRC32C of it. The first
-// release wrote the name alone.
+// formatCurrent is what CURRENT holds: the name and the CRC32C of it.
 func formatCurrent(name string) string {
 	return fmt.Sprintf("%s %08x\n", name, castagnoli([]byte(name)))
 }
 
 func parseCurrent(text string) (string, error) {
-	line, whole := strings.CutSuffix(text, "\n")
-	name, _, sealed := strings.Cut(line, " ")
+	name, _, _ := strings.Cut(text, " ")
 	switch {
-	case !whole || !strings.HasPrefix(name, dirPrefix) || strings.ContainsAny(name, "/\\"):
+	case !strings.HasPrefix(name, dirPrefix) || strings.ContainsAny(name, "/\\"):
 		return "", fmt.Errorf("%w: %s names no database: %q", ErrCorrupt, currentFile, text)
-	case sealed && text != formatCurrent(name):
+	case text != formatCurrent(name):
 		return "", fmt.Errorf("%w: %s does not have its checksum: %q", ErrCorrupt, currentFile, text)
 	}
 	return name, nil

@@ -13,13 +13,13 @@ import (
 // it with pairs of [View.Unposted]. The result is a [DeleteResult] with the number
 // of rows and values.
 type ForgetCommand struct {
-	UpTo  uint64      // the greatest number of a row to drop
-	Pairs []uint32    // of the dictionary
-	Of    *Superseded // the rows to drop; nil: all superseded ones up to UpTo, as earlier releases did
+	UpTo  uint64     // the greatest number of a row to drop
+	Pairs []uint32   // of the dictionary
+	Of    Superseded // the rows to drop
 }
 
-func (*ForgetCommand) commandKind() kind    { return kindForget }
-func (c *ForgetCommand) minVersion() uint16 { return c.Of.commandVersion(3) }
+func (*ForgetCommand) commandKind() kind  { return kindForget }
+func (*ForgetCommand) minVersion() uint16 { return supersededVersion }
 
 func (c *ForgetCommand) visitFields(f fields) {
 	f.visitUint(&c.UpTo)
@@ -28,7 +28,7 @@ func (c *ForgetCommand) visitFields(f fields) {
 }
 
 func (c *ForgetCommand) applyTo(t *tx) (any, error) {
-	n, err := t.dropWaiting(c.UpTo, c.Of)
+	n, err := t.dropWaiting(c.UpTo, &c.Of)
 	if err != nil {
 		return nil, err
 	}

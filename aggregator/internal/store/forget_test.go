@@ -22,8 +22,7 @@ func sweepOut(b *box) { sweepBefore(b, math.MaxInt64) }
 
 // sweepBefore proposes what the leader does, but for what was superseded after a time.
 func sweepBefore(b *box, before record.Time) {
-	var c CompactBlockCommand
-	f := &ForgetCommand{}
+	var blocks []uint64
 	b.view(func(v *View) {
 		old, err := v.Droppable(context.Background(), before)
 		if err != nil {
@@ -34,15 +33,12 @@ func sweepBefore(b *box, before record.Time) {
 			b.t.Fatal(err)
 		}
 		for _, k := range list {
-			c.Blocks = append(c.Blocks, k.First)
+			blocks = append(blocks, k.First)
 		}
-		c.Blocks = append(c.Blocks, v.Small()...)
-		if c.Of, err = old.Of(c.Blocks); err != nil {
-			b.t.Fatal(err)
-		}
-		f.UpTo, f.Of = v.Seq(), old.Waiting()
+		blocks = append(blocks, v.Small()...)
 	})
-	b.apply(&c)
+	c, f := drops(b, before, blocks...)
+	b.apply(c)
 	b.view(func(v *View) {
 		var err error
 		if f.Pairs, err = v.Unposted(1 << 20); err != nil {
@@ -50,6 +46,22 @@ func sweepBefore(b *box, before record.Time) {
 		}
 	})
 	b.apply(f)
+}
+
+// drops are the commands that drop what was superseded up to a time, of blocks and of the rows that wait.
+func drops(b *box, before record.Time, blocks ...uint64) (*CompactBlockCommand, *ForgetCommand) {
+	c, f := &CompactBlockCommand{Blocks: blocks}, &ForgetCommand{}
+	b.view(func(v *View) {
+		old, err := v.Droppable(context.Background(), before)
+		if err == nil {
+			c.Of, err = old.Of(blocks)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		f.UpTo, f.Of = v.Seq(), old.Waiting()
+	})
+	return c, f
 }
 
 // everything is each key and value of the database, with blocks row by row.
@@ -159,8 +171,9 @@ func TestForgettingTakesNothingThatIsShown(t *testing.T) {
 	b := some(t)
 	before := everything(b)
 	var all []uint32
+	var every []uint64
 	for i := range uint32(5000) {
-		all = append(all, i)
+		all, every = append(all, i), append(every, uint64(i))
 	}
 	shown := func() (list []string) {
 		b.view(func(v *View) {
@@ -174,7 +187,7 @@ func TestForgettingTakesNothingThatIsShown(t *testing.T) {
 		return list
 	}
 	rows := shown()
-	b.apply(&ForgetCommand{UpTo: 1 << 40, Pairs: all})
+	b.apply(&ForgetCommand{UpTo: 1 << 40, Pairs: all, Of: Superseded{UpTo: 1 << 40, Rows: every}})
 	if got := shown(); !slices.Equal(got, rows) {
 		t.Errorf("%d rows of %d, or others\n%s", len(got), len(rows), before)
 	}

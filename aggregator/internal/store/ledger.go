@@ -149,16 +149,13 @@ func (t *tx) raiseFeedFloor(id string, of *Superseded) error {
 	if err != nil {
 		return err
 	}
-	floor := t.m.Next - 1
+	floor := min(t.m.Next-1, of.UpTo)
 	if ok {
 		x, err := decodeIndex(value)
 		if err != nil {
 			return err
 		}
-		floor = x.Seq
-	}
-	if of != nil {
-		floor = min(floor, of.UpTo)
+		floor = min(floor, x.Seq)
 	}
 	t.m.FeedFloor = max(t.m.FeedFloor, floor)
 	return nil

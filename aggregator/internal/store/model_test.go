@@ -345,23 +345,14 @@ func (m *machine) Undelete(t *rapid.T) {
 }
 
 func (m *machine) Compact(t *rapid.T) {
-	var c CompactBlockCommand
+	var blocks []uint64
 	m.view(func(v *View) {
 		for _, k := range v.Candidates(0) {
-			c.Blocks = append(c.Blocks, k.First)
-		}
-		if rapid.Bool().Draw(t, "all") { // as earlier releases
-			return
-		}
-		old, err := v.Droppable(context.Background(), m.now-record.Time(rapid.IntRange(0, 20).Draw(t, "keep"))*record.Second)
-		if err == nil {
-			c.Of, err = old.Of(c.Blocks)
-		}
-		if err != nil {
-			t.Fatal(err)
+			blocks = append(blocks, k.First)
 		}
 	})
-	m.apply(&c)
+	c, _ := drops(m.box, m.now-record.Time(rapid.IntRange(0, 20).Draw(t, "keep"))*record.Second, blocks...)
+	m.apply(c)
 }
 
 func (m *machine) Restart(t *rapid.T) { m.restart() }

@@ -58,9 +58,6 @@ func (s *Store) replaceDatabase(name string, change func(*state)) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	l, err := loadDatabase(d.db)
-	if err == nil {
-		err = l.writeSums(d.db)
-	}
 	if err == nil && change != nil {
 		change(&l.memory.state)
 		err = errors.Join(d.db.Set(sumsKey, l.memory.encodeSums(), pebble.NoSync), d.db.Set(stateKey, encodeValue(stateFormat, &l.memory.state), pebble.Sync))

@@ -237,7 +237,7 @@ func (t *tx) countShown(now, before bool) {
 }
 
 // supersedesTombstones is false until all nodes do it alike.
-func (t *tx) supersedesTombstones() bool { return t.m.Version >= VersionOf(&ForgetCommand{}) }
+func (t *tx) supersedesTombstones() bool { return t.m.Version >= supersededTombstones }
 
 // retireRow takes a row out of sight. One in a block or among the waiting stays
 // readable by its number until the block is compacted.

@@ -77,9 +77,6 @@ func (s *Store) openDatabase(name string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("store in %s: %w", d.path, err), d.release())
 	}
-	if err := l.writeSums(d.db); err != nil {
-		return errors.Join(fmt.Errorf("store in %s: %w", d.path, err), d.release())
-	}
 	s.install(d, name, l)
 	return nil
 }
@@ -228,8 +225,7 @@ type loaded struct {
 	filter     *filter
 	stages     map[Upload]stageHead
 
-	totals   loadTotals
-	unsummed bool // the sums are made anew
+	totals loadTotals
 }
 
 // loadDatabase reads a database, and returns an error that wraps [ErrCorrupt] when it is

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -29,8 +28,7 @@ var sumsKey = []byte{tableSum}
 
 const sumsFormat = 1
 
-// summed are sums with the index of the state that they belong to: a release that does
-// not know them changes the one without the other.
+// summed are sums with the index of the state that they belong to.
 type summed struct {
 	sums
 	index uint64
@@ -38,7 +36,7 @@ type summed struct {
 
 func (s *summed) visitFields(f fields) {
 	f.visitUint(&s.index)
-	f.visitUint(&s.FeedFloor) // 0 of earlier releases
+	f.visitUint(&s.FeedFloor)
 	f.visitFixed64(&s.Seqs)
 	f.visitHash(&s.Marks)
 	f.visitUint(&s.Floor)
@@ -78,24 +76,22 @@ func (f *loadTotals) addRow(row *columns.Row) Hash {
 	return h
 }
 
-// loadSums reads what was written last. Without the sums of this very state the
-// blocks are added up again: an earlier release wrote the state.
+// loadSums reads the sums of the state; a store to which no command was applied has none.
 func (l *loaded) loadSums(r pebble.Reader) error {
 	b, ok, err := getValue(r, sumsKey)
 	if err != nil {
 		return err
 	}
+	var s summed
 	if ok {
-		var s summed
 		if err := decodeValue(b, sumsFormat, "sums", &s); err != nil {
 			return err
 		}
-		l.memory.sums, ok = s.sums, s.index == l.memory.Index
-		if s.Floor > 0 && s.FeedFloor == 0 { // an earlier release dropped something
-			l.memory.FeedFloor = l.memory.Next - 1
-		}
 	}
-	l.unsummed = !ok
+	if s.index != l.memory.Index || s.Floor > 0 && s.FeedFloor == 0 {
+		return fmt.Errorf("%w: the sums are of entry %d of the log with the floors %d and %d, the state of entry %d", ErrCorrupt, s.index, s.Floor, s.FeedFloor, l.memory.Index)
+	}
+	l.memory.sums = s.sums
 	return nil
 }
 
@@ -115,9 +111,8 @@ func (l *loaded) loadBlockSums(r pebble.Reader) error {
 	if next != len(l.memory.zones) {
 		return fmt.Errorf("%w: block %d is missing", ErrCorrupt, l.memory.zones[next].First)
 	}
-	reader := columns.NewReader(l.memory.dict)
 	for _, z := range l.memory.zones {
-		if z.Sum, err = l.blockSum(r, z, reader); err != nil {
+		if z.Sum, err = blockSum(r, z.First); err != nil {
 			return err
 		}
 		l.totals.hash.addHash(z.Sum)
@@ -126,43 +121,15 @@ func (l *loaded) loadBlockSums(r pebble.Reader) error {
 	return nil
 }
 
-func (l *loaded) blockSum(r pebble.Reader, z *zone, reader *columns.Reader) (Hash, error) {
-	if l.unsummed {
-		return sumBlock(r, z, reader)
-	}
-	b, ok, err := getValue(r, seqKey(tableSum, z.First))
+func blockSum(r pebble.Reader, first uint64) (sum Hash, err error) {
+	b, ok, err := getValue(r, seqKey(tableSum, first))
 	if err != nil {
-		return Hash{}, err
+		return sum, err
 	}
 	if !ok {
-		return Hash{}, fmt.Errorf("%w: the sum of block %d is missing", ErrCorrupt, z.First)
+		return sum, fmt.Errorf("%w: the sum of block %d is missing", ErrCorrupt, first)
 	}
-	var sum Hash
 	return sum, decodeValue(b, sumsFormat, "sum of a block", &sum)
-}
-
-// sumBlock adds up the rows of a block that are not superseded.
-func sumBlock(r pebble.Reader, z *zone, reader *columns.Reader) (sum Hash, err error) {
-	b, err := readBlock(r, z, reader)
-	if err != nil {
-		return sum, err
-	}
-	dead, err := readMask(r, z)
-	if err != nil {
-		return sum, err
-	}
-	hashes := newSharedHashes(&rowHasher{})
-	i := 0
-	for row, err := range b.Rows() {
-		if err != nil {
-			return sum, fmt.Errorf("%w: block %d: %w", ErrCorrupt, z.First, err)
-		}
-		if !dead.Has(i) {
-			sum.addHash(hashes.hashRow(&row))
-		}
-		i++
-	}
-	return sum, nil
 }
 
 func (l *loaded) loadOpen(r pebble.Reader) error {
@@ -213,10 +180,6 @@ func (f *loadTotals) countIndexed(key, value []byte) error {
 // compareTotals returns an error when what was read is not what was written.
 func (l *loaded) compareTotals(pebble.Reader) error {
 	m, f := l.memory, &l.totals
-	if l.unsummed {
-		m.sums = f.sums
-		m.Floor, m.FeedFloor = m.Next-1, m.Next-1 // it is not known what went
-	}
 	f.Floor, f.FeedFloor = m.Floor, m.FeedFloor
 	if m.Floor > 0 {
 		m.drops = 1
@@ -240,20 +203,4 @@ func (l *loaded) compareTotals(pebble.Reader) error {
 		return nil
 	}
 	return fmt.Errorf("%w: parts of what was written are missing: %s", ErrCorrupt, strings.Join(wrong, "; "))
-}
-
-// writeSums writes the sums that were made at the start.
-func (l *loaded) writeSums(db *pebble.DB) error {
-	if !l.unsummed {
-		return nil
-	}
-	b := db.NewBatch()
-	err := b.Set(sumsKey, l.memory.encodeSums(), nil)
-	for _, z := range l.memory.zones {
-		err = errors.Join(err, b.Set(seqKey(tableSum, z.First), encodeValue(sumsFormat, &z.Sum), nil))
-	}
-	if err == nil {
-		err = b.Commit(pebble.NoSync)
-	}
-	return errors.Join(err, b.Close())
 }

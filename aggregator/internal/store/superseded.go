@@ -15,28 +15,13 @@ type Superseded struct {
 	Rows []uint64 // their numbers, ascending
 }
 
-// supersededVersion is the version of commands that came with [Superseded].
+// supersededVersion is the version of commands that have [Superseded].
 const supersededVersion = 10
 
-// commandVersion is the version of a command that has s, or is of an earlier version.
-func (s *Superseded) commandVersion(version uint16) uint16 {
-	if s == nil {
-		return version
-	}
-	return supersededVersion
-}
-
-// visitSuperseded goes over the last field of a command; earlier releases wrote none.
-func (f fields) visitSuperseded(s **Superseded) {
-	if f.e != nil && *s == nil || f.d != nil && len(f.d.b) == 0 {
-		return
-	}
-	if f.d != nil {
-		*s = new(Superseded)
-	}
-	f.visitUint(&(*s).UpTo)
+func (f fields) visitSuperseded(s *Superseded) {
+	f.visitUint(&s.UpTo)
 	last := uint64(0)
-	visitList(f, &(*s).Rows, func(f fields, seq *uint64) {
+	visitList(f, &s.Rows, func(f fields, seq *uint64) {
 		next := *seq - last // most are of one byte
 		f.visitUint(&next)
 		if last += next; f.d != nil {
@@ -45,11 +30,8 @@ func (f fields) visitSuperseded(s **Superseded) {
 	})
 }
 
-// mayDrop reports whether a superseded row may go; nil has all.
+// mayDrop reports whether a superseded row may go.
 func (s *Superseded) mayDrop(seq uint64) bool {
-	if s == nil {
-		return true
-	}
 	_, ok := slices.BinarySearch(s.Rows, seq)
 	return ok
 }
@@ -152,8 +134,8 @@ func (d *Droppable) Candidates(share float64) (list []Candidate, err error) {
 }
 
 // Of returns the rows of blocks to drop.
-func (d *Droppable) Of(blocks []uint64) (*Superseded, error) {
-	s := &Superseded{UpTo: d.upTo}
+func (d *Droppable) Of(blocks []uint64) (Superseded, error) {
+	s := Superseded{UpTo: d.upTo}
 	for _, first := range slices.Sorted(slices.Values(blocks)) {
 		i, ok := findZone(d.view.memory.zones, first)
 		if !ok || d.view.memory.zones[i].Dead == 0 {
@@ -162,29 +144,29 @@ func (d *Droppable) Of(blocks []uint64) (*Superseded, error) {
 		z := d.view.memory.zones[i]
 		b, err := readBlock(d.view.snap, z, d.view.blocks.reader)
 		if err != nil {
-			return nil, err
+			return s, err
 		}
 		seqs, err := b.Seqs()
 		if err != nil {
-			return nil, err
+			return s, err
 		}
 		dead, err := readMask(d.view.snap, z)
 		if err != nil {
-			return nil, err
+			return s, err
 		}
 		for i := range dead.Rows() {
-			d.addUnlessKept(s, seqs[i])
+			d.addUnlessKept(&s, seqs[i])
 		}
 	}
 	return s, nil
 }
 
 // Waiting returns the rows to drop that wait for a block.
-func (d *Droppable) Waiting() *Superseded {
-	s := &Superseded{UpTo: d.upTo}
+func (d *Droppable) Waiting() Superseded {
+	s := Superseded{UpTo: d.upTo}
 	for _, w := range d.view.memory.waiting {
 		if w.dead {
-			d.addUnlessKept(s, w.row.Seq)
+			d.addUnlessKept(&s, w.row.Seq)
 		}
 	}
 	return s

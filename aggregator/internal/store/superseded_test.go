@@ -83,17 +83,7 @@ func TestSuperseded_RowsSupersededLater_AreNotDropped(t *testing.T) {
 	putMany(b, t0, 1, 1500, 1510) // they wait
 	putMany(b, t0, 2, 0, 10)
 	putMany(b, t0, 2, 1500, 1505)
-	c, f := &CompactBlockCommand{Blocks: []uint64{1}}, &ForgetCommand{}
-	b.view(func(v *View) {
-		old, err := v.Droppable(context.Background(), t0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.Of, err = old.Of(c.Blocks); err != nil {
-			t.Fatal(err)
-		}
-		f.UpTo, f.Of = v.Seq(), old.Waiting()
-	})
+	c, f := drops(b, t0, 1)
 	putMany(b, t0, 3, 10, 20)
 	putMany(b, t0, 3, 1505, 1510)
 	b.apply(c)

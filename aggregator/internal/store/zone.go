@@ -18,7 +18,7 @@ type zone struct {
 	MinStop, MaxStop   record.Time
 	Bytes              int // of the encoded block
 	// Sum is what the rows that are not superseded add up to. It has a value of its
-	// own: earlier releases read zones.
+	// own.
 	Sum Hash
 }
 

@@ -24,6 +24,14 @@ func (b *box) drop() {
 	if f.Pairs, err = v.Unposted(1 << 20); err != nil {
 		b.t.Fatal(err)
 	}
+	old, err := v.Droppable(b.t.Context(), record.MaxTime)
+	if err == nil {
+		c.Of, err = old.Of(c.Blocks)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	f.Of = old.Waiting()
 	if err := v.Close(); err != nil {
 		b.t.Fatal(err)
 	}
