@@ -112,7 +112,7 @@ func (c *Cursor) isFile(f file, copied bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// A cursor of an older version may know less of the head.
+	// The cursor may know less of the head.
 	return c.hasHead(in) && (c.Tail == "" || now.Tail == c.Tail), nil
 }
 

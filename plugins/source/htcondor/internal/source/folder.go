@@ -27,21 +27,12 @@ type folder struct {
 	Names   []byte    `json:"names,omitempty"`   // keys of the files that were changed shortly before, of keyBytes each
 	Offsets []int64   `json:"offsets,omitempty"` // of epochs: how far each of them was read
 	Behind  *jobPlace `json:"behind,omitempty"`  // all files up to there were read, also those that Names has no room for
-
-	// Read is what older versions wrote in place of Names, by paths.
-	Read map[string]readFile `json:"read,omitempty"`
 }
 
 // jobPlace is the place of a file in a list of files by their change.
 type jobPlace struct {
 	Changed int64  `json:"changed"`
 	Name    string `json:"name"`
-}
-
-// readFile is how far a file was read, and its change then.
-type readFile struct {
-	Offset  int64 `json:"offset"`
-	Changed int64 `json:"changed"`
 }
 
 const (
@@ -62,11 +53,8 @@ func (f *folder) Check() error {
 }
 
 // fileOffsets are how far files were read, by their keys.
-func (f *folder) fileOffsets(of kind) map[[keyBytes]byte]int64 {
-	out := make(map[[keyBytes]byte]int64, len(f.Names)/keyBytes+len(f.Read))
-	for path, r := range f.Read {
-		out[jobFile{path: path, changed: r.Changed}.checkpointKey(of)] = r.Offset
-	}
+func (f *folder) fileOffsets() map[[keyBytes]byte]int64 {
+	out := make(map[[keyBytes]byte]int64, len(f.Names)/keyBytes)
 	for i := range len(f.Names) / keyBytes {
 		offset := int64(0)
 		if i < len(f.Offsets) {
@@ -163,7 +151,7 @@ func listJobs(dir string, of kind, state folder, most int, now func() time.Time)
 		return nil, err
 	}
 	w := &jobWalk{of: of, most: most, now: now().UnixNano(), state: folder{Changed: state.Changed, Behind: state.Behind}}
-	before := state.fileOffsets(of)
+	before := state.fileOffsets()
 	for _, f := range list {
 		if state.Behind != nil && f.compareAge(jobFile{path: state.Behind.Name, changed: state.Behind.Changed}) <= 0 {
 			continue

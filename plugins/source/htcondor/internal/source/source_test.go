@@ -786,23 +786,6 @@ func TestCount_FileThatCannotBeUnpackedOfAJobWithEpochs_CountsTheEpochsAlone(t *
 	}
 }
 
-func TestFolder_CheckpointWithPaths_IsContinued(t *testing.T) {
-	s := newSite(t)
-	s.restart(text("job_histories", s.path("jobs")), text("job_epochs", s.path("runs")))
-	changed := noon().Add(-time.Second)
-	s.filesOfOneJob(1, changed)
-	read := func(name string, size int) *folder {
-		return &folder{Changed: changed.UnixNano(), Read: map[string]readFile{s.path(name): {Offset: int64(size), Changed: changed.UnixNano()}}}
-	}
-	s.checkpoint = checkpoint{Schedds: map[string]reach{"": {Jobs: read("jobs/history.1.0", len(ad(1, -9))), Runs: read("runs/job.runs.1.0.ads", len(epoch(1, -9)))}}}.encodeVersioned()
-	s.poll()
-	s.wantTwice(0)
-	s.write("runs/job.runs.1.0.ads", epoch(1, -7, again(-9)...))
-	s.must(os.Chtimes(s.path("runs/job.runs.1.0.ads"), time.Time{}, noon()))
-	s.poll()
-	s.wantSent(later(1, -7))
-}
-
 func TestFolder_FileFromTheFuture_HidesNoOther(t *testing.T) {
 	s := newSite(t)
 	keys := []sdk.Node{text("job_histories", s.path("jobs"))}

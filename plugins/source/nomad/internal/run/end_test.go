@@ -2,9 +2,7 @@ package run
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -92,26 +90,5 @@ func TestEnd_ToldLater_ReplacesEstimate(t *testing.T) {
 	e.Observe(alloc(2, begin, nomad.TaskEvent{Type: killing, Time: minute(5)}, nomad.TaskEvent{Type: terminated, Time: minute(7)}), nanoTime(minute(100)))
 	if v := e.Views(Ends{})[0]; !v.Stop.Equal(nanoTime(minute(7))) || v.Estimated {
 		t.Errorf("%+v", v.Run)
-	}
-}
-
-// A journal of a release that did not keep the estimate: what was sent stays.
-func TestEnd_SentByOlderRelease_Stays(t *testing.T) {
-	text := fmt.Sprintf(`{"alloc":{"ID":"a","ClientStatus":"failed","ModifyIndex":5,"ModifyTime":%d},"node":{},
-		"tasks":{"main":{"runs":[{"start":"2026-05-10T08:00:00Z","first":true,"told":"2026-05-10T10:00:00Z"}],"state":"running","last":%d}}}`,
-		time.Date(2026, 5, 10, 10, 0, 0, 0, time.UTC).UnixNano(), time.Date(2026, 5, 10, 8, 0, 0, 0, time.UTC).UnixNano())
-	e := New()
-	if err := json.Unmarshal([]byte(text), e); err != nil {
-		t.Fatal(err)
-	}
-	for index := range uint64(3) {
-		if v := e.Views(Ends{})[0]; v.Stop.Hour() != 10 || !v.Told() {
-			t.Errorf("%+v", v.Run)
-		}
-		at := time.Date(2026, 5, 10, 17, int(index), 0, 0, time.UTC)
-		e.Observe(&nomad.Allocation{
-			ID: "a", ClientStatus: nomad.Failed, ModifyIndex: 6 + index, ModifyTime: at.UnixNano(),
-			TaskStates: map[string]*nomad.TaskState{"main": {State: running, Events: []nomad.TaskEvent{{Type: started, Time: time.Date(2026, 5, 10, 8, 0, 0, 0, time.UTC).UnixNano()}}}},
-		}, at)
 	}
 }

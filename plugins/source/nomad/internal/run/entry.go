@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,7 +67,7 @@ func (e *Entry) estimateEnds(a *nomad.Allocation) {
 	for name, t := range e.Tasks {
 		state := a.TaskStates[name]
 		if hasEnded(a) || state != nil && state.State == dead {
-			t.estimateEnd(nanoTime(a.ModifyTime), hasEnded(&e.Alloc))
+			t.estimateEnd(nanoTime(a.ModifyTime))
 		}
 	}
 }
@@ -201,8 +200,6 @@ func (v *View) estimateEnd(rule Ends) {
 		stop = v.LostAt
 	case !v.AwayAt.IsZero() && rule.AtDisconnect:
 		stop = v.AwayAt
-	case hasEnded(&v.Alloc): // an entry of a release that did not settle it
-		stop = cmp.Or(v.at.Told, nanoTime(v.Alloc.ModifyTime))
 	case !v.GoneAt.IsZero():
 		stop = v.GoneAt
 	default:

@@ -237,16 +237,13 @@ func (t *Task) closeEarlier(seen time.Time) {
 // estimateEnd gives the last run, which is over, an end that Nomad does not tell: the newest
 // event behind its start, or when its allocation was changed to what says that it is over.
 // Later events and changes do not move it; an end that Nomad tells later replaces it.
-// Known says that the run was over before, so that what the daemon has of it stays.
-func (t *Task) estimateEnd(changed time.Time, known bool) {
+func (t *Task) estimateEnd(changed time.Time) {
 	if !t.GoesOn() {
 		return
 	}
 	r := &t.Runs[len(t.Runs)-1]
 	r.Estimated = true
 	switch event := nanoTime(t.LastEvent); {
-	case known && !r.Told.IsZero():
-		r.Stop = r.Told
 	case event.After(r.Start):
 		r.Stop = event
 	case changed.After(r.Start):

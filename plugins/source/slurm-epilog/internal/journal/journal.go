@@ -79,11 +79,20 @@ func Open(ctx context.Context, opt Options) (*Journal, error) {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
 	j := &Journal{opt: opt, db: db, queue: make(chan *write), closing: make(chan struct{})}
-	if err := errors.Join(j.adoptSegments(ctx), j.loadState()); err != nil {
+	if err := errors.Join(refuseSegments(opt.Dir), j.loadState()); err != nil {
 		return nil, errors.Join(fmt.Errorf("journal: %w", err), db.Close())
 	}
 	j.wrote.Go(j.commitLoop)
 	return j, nil
+}
+
+// refuseSegments returns an error where a version before 1.0 kept the journal.
+func refuseSegments(dir string) error {
+	old, err := filepath.Glob(filepath.Join(dir, "[0-9]*.log"))
+	if err == nil && len(old) > 0 {
+		err = fmt.Errorf("%s is of a version before 1.0, which this one does not read; move it away: the jobs of epilogs in it that have no record yet are then known to slurmdbd only", old[0])
+	}
+	return err
 }
 
 // loadState finds the last stamp and the newest ids.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -71,105 +70,24 @@ func want(t testing.TB, j *Journal, after int64, numbers ...int) []int64 {
 	return stamps
 }
 
-// older puts segments into a folder, as they were written before the journal was a
-// database.
-func older(t testing.TB, segments map[string]string) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	segments["lock"] = ""
-	for name, text := range segments {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-const firstSegment = "00000000000000000001.log"
-
 func golden(t testing.TB) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "segment.golden"))
+	text, err := os.ReadFile(filepath.Join("testdata", "entry.golden"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
-}
-
-// lines are the lines of events in a segment.
-func lines(t testing.TB, numbers ...int) string {
-	t.Helper()
-	var all strings.Builder
-	for _, n := range numbers {
-		line, err := encodeEntry(&Entry{Stamp: 1795241600000000 + int64(n), Event: eventOf(n)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&all, "%s\n", line)
-	}
-	return all.String()
-}
-
-func TestAdopt_SegmentCutAnywhere_KeepsWholeEntries(t *testing.T) {
-	whole, ends := header, []int{}
-	for n := range 3 {
-		whole += lines(t, n)
-		ends = append(ends, len(whole)-1) // the newline itself may be missing
-	}
-	for size := range len(whole) + 1 {
-		if size%29 != 0 && !slices.ContainsFunc(append(ends, len(header)), func(end int) bool { return max(size-end, end-size) < 3 }) {
-			continue
-		}
-		dir := older(t, map[string]string{firstSegment: whole[:size]})
-		j := open(t, Options{Dir: dir})
-		safe := 0
-		for _, end := range ends {
-			if end <= size {
-				safe++
-			}
-		}
-		got, _ := jobs(t, j, 0)
-		if diff := cmp.Diff([]int{0, 1, 2}[:safe], append([]int{}, got...)); diff != "" {
-			t.Fatalf("cut at %d (-want +got)\n%s", size, diff)
-		}
-		j.Close()
-		if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 1 {
-			t.Fatalf("left over: %v %v", left, err)
-		}
-	}
-}
-
-func TestAdopt_SeveralSegments_JoinTheJournal(t *testing.T) {
-	dir := older(t, map[string]string{firstSegment: header + lines(t, 1, 2), "00000000000000000002.log": header + lines(t, 3)})
-	j := open(t, Options{Dir: dir})
-	add(t, j, 3, 4) // the third is known
-	want(t, j, 0, 1, 2, 3, 4)
-}
-
-func TestAdopt_WaitsForTheOlderProcess(t *testing.T) {
-	dir := older(t, map[string]string{firstSegment: golden(t)})
-	lock, err := os.Open(filepath.Join(dir, "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := Open(ctx, Options{Dir: dir}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatal(err)
-	}
-	lock.Close()
-	want(t, open(t, Options{Dir: dir}), 0, 1)
+	return strings.TrimSuffix(string(text), "\n")
 }
 
 func TestTheFormatStaysAsItIs(t *testing.T) {
 	e := Entry{Stamp: 1795241600000001, Event: eventOf(1)}
-	if got, err := encodeEntry(&e); err != nil || header+string(got)+"\n" != golden(t) {
+	if got, err := encodeEntry(&e); err != nil || string(got) != golden(t) {
 		t.Errorf("%v\n%s", err, got)
 	}
-	want(t, open(t, Options{Dir: older(t, map[string]string{firstSegment: golden(t)})}), 0, 1)
+	got, err := parseEntry([]byte(golden(t)))
+	if diff := cmp.Diff(e, got); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
 }
 
 func TestOpen_CopyOfARunningJournal_HasWhatWasAppended(t *testing.T) {
@@ -303,9 +221,12 @@ func TestOpen_DamagedFile_SaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAdopt_SegmentOfAnotherVersion_IsAnError(t *testing.T) {
-	dir := older(t, map[string]string{firstSegment: "bursar-epilog-journal 2\n"})
-	if _, err := Open(t.Context(), Options{Dir: dir, Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "upgrade") {
+func TestOpen_SegmentOfBefore_IsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "00000000000000000001.log"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "000001.log is of a version before 1.0") {
 		t.Error(err)
 	}
 }
@@ -346,18 +267,13 @@ func TestAfterCloseNothingIsTaken(t *testing.T) {
 	}
 }
 
-func FuzzSegment(f *testing.F) {
+func FuzzEntry(f *testing.F) {
 	f.Add(golden(f))
-	f.Add(header + "00000000 {}\n")
+	f.Add("00000000 {}")
 	f.Add(golden(f) + strings.Repeat("x", 100_000))
 	f.Fuzz(func(t *testing.T, text string) {
-		j, err := Open(t.Context(), Options{Dir: older(t, map[string]string{firstSegment: text}), Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			return
-		}
-		defer j.Close()
-		if err := j.After(0, func(e Entry) error { return e.Check() }); err != nil {
-			t.Error(err)
+		if e, err := parseEntry([]byte(text)); err == nil && e.Check() != nil {
+			t.Error(e.Check())
 		}
 	})
 }

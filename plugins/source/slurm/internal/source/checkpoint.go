@@ -44,8 +44,7 @@ const (
 )
 
 // The written form: {"v":1,"done":1795248797,"open":[["rig",7,1795248797,1795248799,"7",false]],
-// "half":[["rig",11,1795248797,1795249400,"11"]],"told":{"capacity":"…"}}. Told and half
-// came later; an older plugin sends facts again and does not rename half runs.
+// "half":[["rig",11,1795248797,1795249400,"11"]],"told":{"capacity":"…"}}.
 type wireCheckpoint struct {
 	Version int        `json:"v"`
 	Done    int64      `json:"done"`
