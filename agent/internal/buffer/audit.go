@@ -86,8 +86,7 @@ func versionIn(tx *bbolt.Tx, cluster string) uint32 {
 }
 
 // Takes reports whether all clusters that are known take commands of that version,
-// and at least one is known. A cluster that has not said so, such as one of an older
-// release, does not.
+// and at least one is known. A cluster that has not said so does not.
 func (b *Buffer) Takes(version uint32) (bool, error) {
 	takes := false
 	err := b.db.View(func(tx *bbolt.Tx) error {

@@ -269,7 +269,7 @@ func Try(ctx context.Context, address string, keys *identity.Keys) (aggregator s
 }
 
 // errNoDialIn says what answers where no agent can dial in.
-var errNoDialIn = errors.New("what answers is not an aggregator, or its version lets no agent dial in: upgrade it")
+var errNoDialIn = errors.New("what answers is not an aggregator")
 
 // errDuplicate says that two addresses lead to one aggregator, at which one connection of
 // an agent waits: a second one would end the first.

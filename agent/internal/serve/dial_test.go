@@ -224,11 +224,11 @@ func TestDialler_WhatIsNoAggregatorOfTheCluster_IsRefusedWithAReason(t *testing.
 		}
 		h.want(0, "certificate signed by unknown authority")
 		h.want(1, "this end accepts aggregator only")
-		h.want(2, "upgrade it")
+		h.want(2, "not an aggregator")
 	})
 }
 
-func TestDialler_AggregatorsOfAFormerRelease_AreNamedAndTheOthersServed(t *testing.T) {
+func TestDialler_OthersThatAnswer_AreNamedAndAggregatorsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHall(t, "agg1:1", "agg2:1", "proxy:1")
 		agg1, agg2 := h.ca.Keys(identity.Aggregator, "agg1"), h.ca.Keys(identity.Aggregator, "agg2")
@@ -263,10 +263,10 @@ func TestDialler_AggregatorsOfAFormerRelease_AreNamedAndTheOthersServed(t *testi
 		for range 5 {
 			time.Sleep(2 * time.Second)
 			h.want(0, "connected agg1")
-			h.want(1, "not reachable what answers is not an aggregator, or its version lets no agent dial in: upgrade it")
-			h.want(2, "not reachable what answers is not an aggregator, or its version lets no agent dial in: upgrade it")
+			h.want(1, "not reachable what answers is not an aggregator")
+			h.want(2, "not reachable what answers is not an aggregator")
 		}
-		if n := strings.Count(h.log.String(), "upgrade it"); n != 2 {
+		if n := strings.Count(h.log.String(), "what answers is not an aggregator"); n != 2 {
 			t.Errorf("logged %d times:\n%s", n, &h.log)
 		}
 	})

@@ -7,8 +7,6 @@ import (
 	"io"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -95,8 +93,5 @@ func (r *Remote) readResult(e *bursarv1.RunProgramResponse_Ended, err error, ear
 }
 
 func (r *Remote) explainError(err error) error {
-	if grpcstatus.Code(err) == codes.Unimplemented {
-		return fmt.Errorf("the agent %s is too old to run programs of actions; upgrade bursar-agent there", r.Agent)
-	}
 	return fmt.Errorf("agent %s: %w", r.Agent, err)
 }

@@ -25,12 +25,7 @@ type head struct {
 	run func(programs) error
 }
 
-func (h *head) RunProgram(s programs) error {
-	if h.run == nil {
-		return h.UnimplementedAgentServer.RunProgram(s)
-	}
-	return h.run(s)
-}
+func (h *head) RunProgram(s programs) error { return h.run(s) }
 
 // remote runs programs on the agent.
 func remote(t *testing.T, run func(programs) error) *Remote {
@@ -106,9 +101,8 @@ func TestWhatFailsBeforeTheLeaderHasSaidGoHasNotRun(t *testing.T) {
 			grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("nobody listens") }))
 	}}
 	for want, r := range map[string]*Remote{
-		"nobody listens":             unreachable,
-		"no certificate":             {Agent: "head1", Dial: func() (*grpc.ClientConn, error) { return nil, errors.New("no certificate") }},
-		"the agent head1 is too old": remote(t, nil),
+		"nobody listens": unreachable,
+		"no certificate": {Agent: "head1", Dial: func() (*grpc.ClientConn, error) { return nil, errors.New("no certificate") }},
 		"agent head1: it is not allowed": remote(t, func(s programs) error {
 			return s.Send(over(&bursarv1.RunProgramResponse_Ended{NotRun: true, Failure: "it is not allowed"}))
 		}),

@@ -101,16 +101,13 @@ func (s *Server) v1ArchiveRows(w http.ResponseWriter, r *http.Request, view *acc
 	return s.endStream(r, out, err)
 }
 
-// withArchiveName gives a handler the name of an archive, when the principal sees all records
-// and all nodes know archives. It holds no picture of the store: it may take long.
+// withArchiveName gives a handler the name of an archive, when the principal sees all records.
+// It holds no picture of the store: it may take long.
 func (s *Server) withArchiveName(h func(w http.ResponseWriter, r *http.Request, name string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := s.withLease(w, r, func(r *http.Request) error {
-			switch {
-			case !access.From(r.Context()).Rows.All():
+			if !access.From(r.Context()).Rows.All() {
 				return access.ErrRows
-			case s.opt.Agreed != nil && s.opt.Agreed() < store.VersionOf(&store.ArchiveCommand{}):
-				return newRefusal(http.StatusServiceUnavailable, "archives need all nodes at the same version; upgrade the others first")
 			}
 			return h(w, r, r.PathValue("name"))
 		})

@@ -144,12 +144,12 @@ func TestOptionsOfRecordsBecomeAQuery(t *testing.T) {
 		"-limit 7 -ascending":     "limit=7&sort_by%5Basc%5D=stop_time",
 		"-limit -1":               "sort_by%5Bdesc%5D=stop_time",
 		"--limit=7 -sort=runtime": "limit=7&sort_by%5Bdesc%5D=runtime",
-		"-since 2026-01-01 -until 24h -format json":                        "sort_by%5Bdesc%5D=stop_time&stop_time%5Bgte%5D=2026-01-01T00%3A00%3A00Z&stop_time%5Blt%5D=2026-02-28T12%3A00%3A00Z",
-		"-where user_id=alice -meta user_id=b=c -where job=-x -format csv": "meta%5Bjob%5D%5Bc%5D%5B0%5D=-x&meta%5Buser_id%5D%5Bc%5D%5B0%5D=alice&meta%5Buser_id%5D%5Bc%5D%5B1%5D=b%3Dc&sort_by%5Bdesc%5D=stop_time",
-		"-id nemo-1 -open -format json":                                    "open=true&record_id=nemo-1&sort_by%5Bdesc%5D=stop_time",
-		"-ended -format json":                                              "open=false&sort_by%5Bdesc%5D=stop_time",
-		"-id -x -format json":                                              "record_id=-x&sort_by%5Bdesc%5D=stop_time",
-		"-id -xyz -format json":                                            "record_id=-xyz&sort_by%5Bdesc%5D=stop_time",
+		"-since 2026-01-01 -until 24h -format json":                         "sort_by%5Bdesc%5D=stop_time&stop_time%5Bgte%5D=2026-01-01T00%3A00%3A00Z&stop_time%5Blt%5D=2026-02-28T12%3A00%3A00Z",
+		"-where user_id=alice -where user_id=b=c -where job=-x -format csv": "meta%5Bjob%5D%5Bc%5D%5B0%5D=-x&meta%5Buser_id%5D%5Bc%5D%5B0%5D=alice&meta%5Buser_id%5D%5Bc%5D%5B1%5D=b%3Dc&sort_by%5Bdesc%5D=stop_time",
+		"-id nemo-1 -open -format json":                                     "open=true&record_id=nemo-1&sort_by%5Bdesc%5D=stop_time",
+		"-ended -format json":                                               "open=false&sort_by%5Bdesc%5D=stop_time",
+		"-id -x -format json":                                               "record_id=-x&sort_by%5Bdesc%5D=stop_time",
+		"-id -xyz -format json":                                             "record_id=-xyz&sort_by%5Bdesc%5D=stop_time",
 	} {
 		code, _, errs := s.bursar(t.Context(), append([]string{"records"}, strings.Fields(line)...)...)
 		if got := w.Asked(); code == 1 || got[len(got)-1] != "GET /v1/records?"+want {

@@ -222,9 +222,8 @@ func (s shell) seed(t *testing.T, name string, frames []*wire.Frame) {
 	post("/v1/imports/"+name+"/"+begun.Epoch, b.Finish(), new(any))
 }
 
-// What an import of an older release brought, where each start was named by its time,
-// is taken back by the next one, and what another source has is used, whichever of the
-// names it has.
+// What an earlier import brought by other names, such as each start by its time, is taken
+// back by the next one, and what another source has is used, whichever of the names it has.
 func TestARunThatIsThereUnderAnotherIDIsImportedOnce(t *testing.T) {
 	fresh := aggregator(t)
 	if code, out, errs := fresh.importing(t, "-label", "cloud", "ai4", snapshots); code != 0 {
@@ -257,8 +256,8 @@ func TestARunThatIsThereUnderAnotherIDIsImportedOnce(t *testing.T) {
 		want   int // records by the ids of want
 		renew  int64
 	}{
-		"by an import of an older release": {"import", old, 11, 10},
-		"by another source":                {"head1", other, 1, 0},
+		"by an earlier import": {"import", old, 11, 10},
+		"by another source":    {"head1", other, 1, 0},
 	} {
 		s := aggregator(t)
 		s.seed(t, seeded.as, seeded.frames)

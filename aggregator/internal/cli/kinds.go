@@ -17,10 +17,10 @@ func (p *Program) kindsCommand() *cobra.Command {
 		Use: "repair-kinds", Short: "Count CPU seconds that clients pushed as totals",
 		Long: `Count CPU seconds that clients pushed as totals. Clients of AUDITOR do not say whether
 an amount is a rate, used for as long as the job runs, or a total, consumed over the
-run; releases before this one took all of them for rates. This command changes the
-records that are stored with another kind than the configuration says: TotalCPU,
-UserCPU, SystemCPU and naive_cpu_time are totals, and blocks component "NAME"
-{ kind = "rate" } or "total" of the aggregator's configuration say the others.
+run. This command changes the records that are stored with another kind than the
+configuration says: TotalCPU, UserCPU, SystemCPU and naive_cpu_time are totals, and
+blocks component "NAME" { kind = "rate" } or "total" of the aggregator's configuration
+say the others.
 
 With -plan it prints what it would change. It can be repeated at any time, and after
 it was interrupted.`,

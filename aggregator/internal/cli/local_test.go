@@ -206,7 +206,7 @@ func TestTheDaemonServesReloadsAndStopsInOrder(t *testing.T) {
 		t.Fatal(resp, err)
 	}
 	resp.Body.Close()
-	for _, line := range []string{"records -meta user_id=alice", "records -since 2026-01-01 -format csv", "records -ended -format json", "records -sort runtime -limit -1"} {
+	for _, line := range []string{"records -where user_id=alice", "records -since 2026-01-01 -format csv", "records -ended -format json", "records -sort runtime -limit -1"} {
 		if code, out, errs := s.bursar(t.Context(), strings.Fields(line)...); code != 0 || strings.Count(out, "r1") != 1 {
 			t.Errorf("%s: %d %s %s", line, code, out, errs)
 		}

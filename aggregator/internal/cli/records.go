@@ -23,7 +23,7 @@ import (
 // selection is which records are wanted, as the options say.
 type selection struct {
 	since, until string
-	where, meta  []string // meta is the former name of where
+	where        []string
 	id           string
 	open, ended  bool
 	archived     bool
@@ -60,7 +60,7 @@ Archived records are left out unless -archived is given.`,
 		if s.limit < -1 {
 			return commandline.UsageError(cmd, fmt.Errorf("-limit: %d is no number of records; -1 is all", s.limit))
 		}
-		where, err := pairsOf("-where", append(s.where, s.meta...))
+		where, err := pairsOf("-where", s.where)
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
@@ -102,8 +102,6 @@ func (s *selection) addFlags(cmd *cobra.Command) {
 	fl.StringVar(&s.since, "since", "", "records that ended at this `time` or later")
 	fl.StringVar(&s.until, "until", "", "records that ended before this `time`")
 	fl.StringArrayVar(&s.where, "where", nil, "records with `key=value` in their meta, of several values with commas one; a comma of a value is written \\,; may be repeated, and then all hold")
-	fl.StringArrayVar(&s.meta, "meta", nil, "the same as -where")
-	_ = fl.MarkHidden("meta") // the option exists
 	fl.StringVar(&s.id, "id", "", "the record of this `id`")
 	fl.BoolVar(&s.open, "open", false, "records that run")
 	fl.BoolVar(&s.ended, "ended", false, "records that have ended")

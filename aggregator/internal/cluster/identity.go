@@ -120,7 +120,7 @@ func usesJournal(dataDir string) (bool, error) {
 }
 
 // rewriteMarker writes the marker, if there is one, in another format: that of a node whose
-// journal may hold entries, or the first one, which all programs read.
+// journal may hold entries, or the first one.
 func rewriteMarker(dataDir string, format int) error {
 	path := filepath.Join(dataDir, markerFile)
 	var m marker

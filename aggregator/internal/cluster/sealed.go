@@ -13,8 +13,7 @@ import (
 // castagnoli is the polynomial of every CRC in this package.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Format versions of sealed files. The second one has the same form; it keeps programs
-// that know only the first from going on with what they would take for whole.
+// Format versions of sealed files, which have the same form.
 const (
 	sealedFormat        = 1
 	sealedJournalFormat = 2 // of raft.generation while a journal may hold entries

@@ -199,7 +199,7 @@ func (a *API) checkMissingRole() hcl.Diagnostics {
 		case a.AllowPlainRemote && !local.IsLoopback(l.Host):
 			diags.Add(hcl.Errorf(l.Range, "plain listener without a role", "other machines reach %s without a certificate; grant a role to everyone there: access { plain_role = \"read,write\" }, or none", l))
 		case l.Range != (hcl.Range{}):
-			diags.Add(hcl.Warnf(l.Range, "plain listener without a role", "%s serves /health_check alone (older versions gave everything); say access { plain_role = \"read,write\" } for AUDITOR's clients on this machine, \"monitor\" for Prometheus, or \"none\"; to administer, use the unix socket, which bursar finds by itself", l))
+			diags.Add(hcl.Warnf(l.Range, "plain listener without a role", "%s serves /health_check alone; say access { plain_role = \"read,write\" } for AUDITOR's clients on this machine, \"monitor\" for Prometheus, or \"none\"; to administer, use the unix socket, which bursar finds by itself", l))
 		}
 	}
 	return diags

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/status"
 
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -81,8 +79,6 @@ func (l *Loop) renewCertificate(ctx context.Context, old *x509.Certificate) {
 	resp, call := l.Client.Certify(giving, req)
 	switch {
 	case err != nil:
-	case status.Code(call) == codes.Unimplemented:
-		err = errors.New("the agent runs a version that takes no new certificate: upgrade it")
 	case call != nil:
 		err = call
 	case resp.GetRefused() != "":

@@ -61,8 +61,6 @@ func (p *Peer) renewBy(ctx context.Context, node cluster.Server, certificate *x5
 	defer cancel()
 	resp, err := client.Renew(ctx, &bursarv1.RenewRequest{Certificate: certificate.Raw})
 	switch {
-	case status.Code(err) == codes.Unimplemented:
-		return nil, fmt.Errorf("the node at %s runs a version that renews no certificates", node.Addr)
 	case err != nil:
 		return nil, fmt.Errorf("the node at %s cannot be asked: %s", node.Addr, messageOf(err))
 	case resp.GetForeign():
