@@ -33,8 +33,9 @@ type ListRecordsQuery struct {
 	// Only runs that go on, or only those that ended.
 	Open *bool `query:"open"`
 	// `change`, the order of the change feed; or `stop_time`, `start_time`, `runtime`, `record_id`,
-	// `meta.KEY`, the first value of a key, or `component.NAME`, an amount; behind a minus the greatest
-	// come first. Records without the key or component come last. Not with `sort_by`.
+	// `meta.KEY`, the first value of a key, `component.NAME`, an amount, or `used.NAME`, an amount ×
+	// how long the run took; behind a minus the greatest come first. Records without the key or
+	// component come last, and by `used.NAME` runs that go on. Not with `sort_by`.
 	Order string `query:"order"`
 	// Only records that changed behind this position of the feed.
 	After uint64 `query:"after"`

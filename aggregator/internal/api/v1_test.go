@@ -43,7 +43,7 @@ func simple(id string, minute int) string {
 }
 
 func TestPagingGivesEveryRecordOnceWhileOthersAreAdded(t *testing.T) {
-	for _, order := range []string{"", "sort_by[desc]=stop_time", "sort_by[asc]=record_id", "sort_by[desc]=runtime", "order=change", "open=false&sort_by[asc]=start_time", "order=-runtime", "order=meta.user_id", "order=-meta.user_id", "order=component.Cores", "order=-component.Cores"} {
+	for _, order := range []string{"", "sort_by[desc]=stop_time", "sort_by[asc]=record_id", "sort_by[desc]=runtime", "order=change", "open=false&sort_by[asc]=start_time", "order=-runtime", "order=meta.user_id", "order=-meta.user_id", "order=component.Cores", "order=-component.Cores", "order=-used.Cores"} {
 		t.Run(order, func(t *testing.T) {
 			rg := newRig(t)
 			for i := range 50 {

@@ -195,8 +195,10 @@ func parseOrder(q *store.Query, text string) error {
 		q.Order, q.By = store.ByMeta, by
 	case named && by != "" && kind == "component":
 		q.Order, q.By = store.ByAmount, by
+	case named && by != "" && kind == "used":
+		q.Order, q.By = store.ByUsed, by
 	default:
-		return newRefusal(http.StatusBadRequest, "invalid order %q: use change, stop_time, start_time, runtime, record_id, meta.KEY or component.NAME; with a leading minus the greatest come first", text)
+		return newRefusal(http.StatusBadRequest, "invalid order %q: use change, stop_time, start_time, runtime, record_id, meta.KEY, component.NAME or used.NAME; with a leading minus the greatest come first", text)
 	}
 	return nil
 }

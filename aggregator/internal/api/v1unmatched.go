@@ -116,7 +116,7 @@ func (u *unmatched) checkOrder(ctx context.Context, q *store.Query) error {
 	switch q.Order {
 	case store.ByMeta:
 		having.Meta = []store.MetaTest{{Key: q.By}}
-	case store.ByAmount:
+	case store.ByAmount, store.ByUsed:
 		having.Amounts, what = []store.AmountTest{anyAmount(q.By)}, "component"
 	default:
 		return nil
@@ -129,7 +129,7 @@ func (u *unmatched) checkOrder(ctx context.Context, q *store.Query) error {
 		return err
 	}
 	names := known.Keys
-	if q.Order == store.ByAmount {
+	if q.Order != store.ByMeta {
 		names = known.Components
 	}
 	if near := nearestName(q.By, slices.Collect(maps.Keys(names))); near != "" {

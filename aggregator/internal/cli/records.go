@@ -106,7 +106,7 @@ func (s *selection) addFlags(cmd *cobra.Command) {
 	fl.BoolVar(&s.open, "open", false, "records that run")
 	fl.BoolVar(&s.ended, "ended", false, "records that have ended")
 	fl.BoolVar(&s.archived, "archived", false, "records of archives too, read from their files")
-	fl.StringVar(&s.sort, "sort", "", "the order: stop_time, start_time, runtime, record_id, meta.KEY or component.NAME, such as meta.user_id or component.Cores")
+	fl.StringVar(&s.sort, "sort", "", "the order: stop_time, start_time, runtime, record_id, meta.KEY, component.NAME or used.NAME, which is the amount × the run time, such as meta.user_id or used.Cores")
 	fl.BoolVar(&s.ascending, "ascending", false, "turn the order round")
 	fl.IntVar(&s.limit, "limit", 0, "at most this `number` of records; a table has 50, -1 is all")
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortOrders(), cobra.ShellCompDirectiveNoFileComp)) // the option exists

@@ -13,9 +13,6 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// mostAdvised is how many jobs are looked at for advice: those that ran the longest.
-const mostAdvised = 5000
-
 // need is what the jobs of a finding would have needed, the largest of them.
 type need struct {
 	cores, gpus     int64
@@ -339,12 +336,8 @@ func askMemory(scheduler string, n need) string {
 // instead; nil where nothing was found.
 func (b *board) buildAdvice(ctx context.Context) (*Table, error) {
 	rules, found := adviceRules(), map[findingKey]*finding{}
-	began := 0 // in the period
-	err := b.scanJobs(ctx, func(j *job) {
-		if j.StartTime.Before(b.periods[0].From.Time) {
-			return
-		}
-		if began++; began <= mostAdvised {
+	whole, err := b.scanJobs(ctx, func(j *job) {
+		if !j.StartTime.Before(b.periods[0].From.Time) {
 			findWaste(rules, found, j, b.o.Keys.User, b.o.MemoryPerGB)
 		}
 	})
@@ -355,8 +348,8 @@ func (b *board) buildAdvice(ctx context.Context) (*Table, error) {
 		return cmp.Or(cmp.Compare(x.rule, y.rule), y.lost.Cmp(x.lost), strings.Compare(x.record, y.record), strings.Compare(x.requested, y.requested))
 	})
 	t, left := adviceTable(rules, list, b.o.Keys.User, max(b.o.Top/3, 1))
-	if began > mostAdvised {
-		b.addNote("Advice is from the %d jobs that ran the longest.", mostAdvised)
+	if !whole {
+		b.addNote("Advice is from the %d jobs that %s.", scanned, b.scanOrder().words)
 	}
 	if left > 0 {
 		b.addNote("Of each kind of advice, what wasted most is shown; %s left out.", view.Plural(int64(left), "line"))

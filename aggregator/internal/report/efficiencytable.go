@@ -109,11 +109,12 @@ func (p *efficiencyPeriod) addJobTables(ctx context.Context, all *v1.Usage) erro
 		p.addNote("jobs are not looked at one by one, so that there are no jobs that left the most unused and no median and longest wait: no single job says its %s of itself.", key)
 		return p.meanWaits(ctx, nil)
 	}
-	whole, err := q.forEachJob(ctx, p.r, func(j *job) {
+	whole, err := q.forEachJob(ctx, p.r, func(j *job) bool {
 		p.addWait(groups, j)
 		if i, ok := p.unusedByJob(j); ok && p.number == 1 {
 			worst = insertByUnused(worst, i, p.o.Worst)
 		}
+		return true
 	})
 	if err != nil {
 		return err

@@ -65,44 +65,63 @@ type jobQuery struct {
 	keys             Keys
 	where            map[string]string // conditions of /v1/usage
 	started, stopped v1.TimeTest
-	most             int // how many are looked at: those that ran the longest when there are more
+	order            string // as /v1/records has it; "": -runtime
+	most             int    // how many are looked at: the first of the order when there are more
 	note             func(format string, args ...any)
 }
 
-// forEachJob calls each for the jobs, those in archives included, and reports whether it was all of
-// them; where archives cannot be read, it notes that. They are asked for once: the store sorts
-// them in one reading. Where the query has a mixed key it must not be called.
-func (q *jobQuery) forEachJob(ctx context.Context, r v1.API, each func(*job)) (all bool, err error) {
+// mostRead is how many records are read at most where only some of them are wanted: of so many the
+// store keeps the first of an order without sorting all.
+const mostRead = 10_000
+
+// forEachJob calls each for the jobs, those in archives included, until it returns false, and
+// reports whether these were all that it wants; where archives cannot be read, it notes that. They
+// are asked for once: the store finds them in one reading. Where the query has a mixed key it
+// must not be called.
+func (q *jobQuery) forEachJob(ctx context.Context, r v1.API, each func(*job) bool) (all bool, err error) {
 	filter, err := q.buildFilter(ctx, r)
 	if err != nil {
 		return false, err
 	}
 	query := v1.ListRecordsQuery{
 		StartTime: q.started, StopTime: q.stopped, Meta: filter.meta, Archived: new(true),
-		SortBy: v1.SortBy{Desc: "runtime"}, Limit: q.most + 1, // one more says whether it is all
+		Order: cmp.Or(q.order, "-runtime"), Limit: q.most + 1, // one more says whether it is all
 	}
-	seen, err := q.scanPage(ctx, r, &query, filter, each)
+	if filter.owners != nil {
+		query.Limit = max(query.Limit, mostRead+1)
+	}
+	seen, all, err := q.scanPage(ctx, r, &query, filter, each)
 	if errors.Is(err, client.ErrArchive) && seen == 0 {
 		q.note("Jobs of archived months are in no list of jobs: %v.", err)
 		query.Archived = nil
-		seen, err = q.scanPage(ctx, r, &query, filter, each)
+		_, all, err = q.scanPage(ctx, r, &query, filter, each)
 	}
-	return seen <= q.most, err
+	return all, err
 }
 
-func (q *jobQuery) scanPage(ctx context.Context, r v1.API, query *v1.ListRecordsQuery, filter *jobFilter, each func(*job)) (seen int, err error) {
+// scanPage reports how many records it has seen, and whether there are no more of the query, or
+// each wants none.
+func (q *jobQuery) scanPage(ctx context.Context, r v1.API, query *v1.ListRecordsQuery, filter *jobFilter, each func(*job) bool) (seen int, all bool, err error) {
+	matching := 0
 	for full, err := range r.ListRecordsLines(ctx, query) {
 		if err != nil {
-			return seen, fmt.Errorf("the jobs of the report: %w", err)
+			return seen, false, fmt.Errorf("the jobs of the report: %w", err)
 		}
-		if seen++; seen > q.most {
-			continue // the last one
+		if seen++; seen == query.Limit {
+			return seen, false, nil
 		}
-		if j := job(full); !j.isPart() && filter.matchesJob(&j) {
-			each(&j)
+		j := job(full)
+		if !filter.matchesJob(&j) {
+			continue
+		}
+		if matching++; matching > q.most {
+			return seen, false, nil
+		}
+		if !j.isPart() && !each(&j) {
+			break
 		}
 	}
-	return seen, nil
+	return seen, true, nil
 }
 
 // jobFilter is whose jobs are wanted. What a record says itself is asked of the
@@ -182,7 +201,24 @@ func (q *jobQuery) buildFilter(ctx context.Context, r v1.API) (*jobFilter, error
 		}
 		f.owners[pair] = true
 	}
+	f.narrowMeta()
 	return f, nil
+}
+
+// mostNamed is how many groups, and how many users, are asked of the server.
+const mostNamed = 500
+
+// narrowMeta has the server leave out records of which neither group nor user is one of the owners'.
+func (f *jobFilter) narrowMeta() {
+	for i, key := range []string{f.keys.Group, f.keys.User} {
+		names := map[string]bool{}
+		for pair := range f.owners {
+			names[pair[i]] = true
+		}
+		if _, given := f.meta[key]; !given && !names[""] && len(names) <= mostNamed && len(names) > 0 {
+			f.meta[key] = v1.MetaTest{Any: slices.Sorted(maps.Keys(names))}
+		}
+	}
 }
 
 // timeTest is the condition for instants in a window.

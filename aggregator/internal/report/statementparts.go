@@ -144,13 +144,13 @@ type large struct {
 	cores, used *big.Rat
 }
 
-// scanned is how many jobs are looked at for the largest.
-const scanned = 50_000
+// scanned is how many jobs are looked at for the largest and for advice.
+const scanned = 2000
 
 // largestJobs are the largest jobs, by core-hours in the period.
 func (s *statement) largestJobs(ctx context.Context) (*Table, error) {
 	if s.large == nil {
-		if err := s.scanJobs(ctx, func(*job) {}); err != nil {
+		if _, err := s.scanJobs(ctx, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -160,37 +160,56 @@ func (s *statement) largestJobs(ctx context.Context) (*Table, error) {
 	return s.jobsTable(ctx, s.large)
 }
 
-// scanJobs looks at the jobs that ran in the period, those that ran the longest first, keeps the
-// largest and passes each to more.
-func (s *statement) scanJobs(ctx context.Context, more func(*job)) error {
+// scanOrder is the order in which jobs are looked at, and which of them come first in words.
+func (s *statement) scanOrder() (o struct{ by, words string }) {
+	o.by, o.words = "-used.Cores", "used the most core-hours"
+	if s.now.Find("Cores") == nil {
+		o.by, o.words = "-runtime", "ran the longest"
+	}
+	return o
+}
+
+// scanJobs looks at the jobs that ran in the period, those first that used the most core-hours until
+// their end, keeps the largest and passes each to more. It reports whether it has looked at all jobs;
+// without more it ends when no other job can be among the largest, since none uses more in the
+// period than in all.
+func (s *statement) scanJobs(ctx context.Context, more func(*job)) (whole bool, err error) {
 	window := span{From: s.periods[0].From.Time, To: s.periods[0].To.Time}
 	within := window.timeTest()
 	list := []large{}
-	q := jobQuery{keys: s.o.Keys, where: s.o.Of, started: v1.TimeTest{Lt: within.Lt}, stopped: v1.TimeTest{Gte: within.Gte}, most: scanned, note: s.addNote}
+	q := jobQuery{keys: s.o.Keys, where: s.o.Of, started: v1.TimeTest{Lt: within.Lt}, stopped: v1.TimeTest{Gte: within.Gte}, order: s.scanOrder().by, most: scanned, note: s.addNote}
 	if key := q.mixedKey(); key != "" {
 		s.addNote("The largest jobs are not named: no single job says its %s of itself.", key)
 		s.large = list
-		return nil
+		return true, nil
 	}
-	whole, err := q.forEachJob(ctx, s.r, func(j *job) {
-		more(j)
+	proven := false
+	whole, err = q.forEachJob(ctx, s.r, func(j *job) bool {
+		if more != nil {
+			more(j)
+		}
 		cores, _ := j.componentAmount("Cores")
 		if cores == nil || j.StopTime.IsZero() {
-			return
+			return true
+		}
+		all := new(big.Rat).Mul(cores, j.runtimeHours())
+		if proven = proven || len(list) == s.o.Top && all.Cmp(list[len(list)-1].used) < 0; proven {
+			return more != nil
 		}
 		from, to := window.clipJob(j)
 		one := large{job: *j, cores: cores, used: new(big.Rat).Mul(cores, hoursOf(to.Sub(from)))}
 		at, _ := slices.BinarySearchFunc(list, one, func(a, b large) int { return cmp.Or(b.used.Cmp(a.used), strings.Compare(a.RecordID, b.RecordID)) })
 		list = slices.Insert(list, at, one)[:min(len(list)+1, s.o.Top)]
+		return true
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	if !whole {
-		s.addNote("The largest jobs are those of the %d that ran the longest.", scanned)
+	if !whole && !proven && len(list) > 0 {
+		s.addNote("The largest jobs are of the %d that %s until their end.", scanned, s.scanOrder().words)
 	}
 	s.large = list
-	return nil
+	return whole, nil
 }
 
 // clipJob returns the part of a job's time that is within the window.

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -28,6 +29,19 @@ func metaKey(values []string, seq uint64) sortKey {
 	return sortKey{id: values[0], seq: seq}
 }
 
+// usedKey is the key of an amount × the time of a run, in microseconds; what is more than a number
+// of 64 bits is the greatest of them.
+func usedKey(amount int64, start, stop record.Time, seq uint64) sortKey {
+	if stop == record.None {
+		return nullKey(seq)
+	}
+	hi, lo := bits.Mul64(uint64(max(amount, 0)), uint64(max(stop-start, 0)))
+	if hi > 0 || lo > math.MaxInt64 {
+		lo = math.MaxInt64
+	}
+	return numberKey(int64(lo), seq)
+}
+
 func (q *Query) keyOf(row *columns.Row) sortKey {
 	stop := row.ShownStop()
 	switch {
@@ -41,6 +55,11 @@ func (q *Query) keyOf(row *columns.Row) sortKey {
 	case q.Order == ByAmount:
 		if c := row.Record.Component(q.By); c != nil {
 			return numberKey(c.Amount, row.Seq)
+		}
+		return nullKey(row.Seq)
+	case q.Order == ByUsed:
+		if c := row.Record.Component(q.By); c != nil {
+			return usedKey(c.Amount, row.Record.Start, stop, row.Seq)
 		}
 		return nullKey(row.Seq)
 	case q.Order == ByStart:

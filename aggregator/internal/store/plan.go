@@ -16,6 +16,7 @@ type plan struct {
 	metas []*columns.MetaFilter   // one for each of Query.Meta
 	allow [][]*columns.MetaFilter // as Query.Allowed
 	mask  func(z *zone) (columns.Mask, error)
+	row   uint64 // the number of the only row in a block that can match; 0: any can
 }
 
 func (v *View) planQuery(q *Query) (*plan, error) {
@@ -26,6 +27,9 @@ func (v *View) planQuery(q *Query) (*plan, error) {
 	}
 	p := &plan{Query: q, mask: func(z *zone) (columns.Mask, error) { return readMask(v.snap, z) }}
 	p.metas, p.allow = v.metaFilters(q)
+	if q.ID != "" && !q.Tombstones && !q.Superseded {
+		return p, v.planID(p)
+	}
 	posted, all, err := v.candidateBlocks(q)
 	if err != nil {
 		return nil, err
@@ -39,6 +43,18 @@ func (v *View) planQuery(q *Query) (*plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// planID has the plan read the one block that has the row of its id, if any does.
+func (v *View) planID(p *plan) error {
+	x, ok, err := v.readIndex(p.ID)
+	if err != nil || !ok || x.Hidden || x.Open {
+		return err
+	}
+	if i, ok := findZone(v.memory.zones, x.Seq); ok && p.mayMatchZone(v.memory.zones[i]) {
+		p.row, p.zones = x.Seq, []*zone{v.memory.zones[i]}
+	}
+	return nil
 }
 
 // metaFilters are those of a query's conditions on meta.
@@ -173,6 +189,17 @@ func intersect(a, b []uint64) []uint64 {
 // selectBlock returns the rows of a block that match.
 func (p *plan) selectBlock(b *columns.Block, z *zone) (columns.Mask, error) {
 	m := b.All()
+	if p.row != 0 {
+		seqs, err := b.Seqs()
+		if err != nil {
+			return nil, err
+		}
+		only := columns.NewMask(b.Len())
+		if i, ok := slices.BinarySearch(seqs, p.row); ok {
+			only.Set(i)
+		}
+		m.And(only)
+	}
 	if z.Dead > 0 && !p.Superseded {
 		dead, err := p.mask(z)
 		if err != nil {

@@ -25,9 +25,11 @@ const (
 	ByID
 	BySeq // the change feed; the cheapest
 	// ByMeta is the first value of the meta key that By names, and ByAmount the amount of
-	// the first component of that name. Records without one come last in either direction.
+	// the first component of that name. ByUsed is that amount × how long the run took. Records
+	// without one come last in either direction, by ByUsed also those that go on.
 	ByMeta
 	ByAmount
+	ByUsed
 )
 
 // Query selects rows. The zero Query selects all records in the order of stop.
@@ -71,7 +73,7 @@ type Query struct {
 	ReuseRows bool
 
 	Order Order
-	By    string // of ByMeta and ByAmount
+	By    string // of ByMeta, ByAmount and ByUsed
 	Desc  bool
 	// Resume, when set, leaves out all rows up to and including that position.
 	Resume *Position
@@ -273,7 +275,7 @@ func poisonRows(all bool, yield func(*columns.Row) error) func(*columns.Row) err
 }
 
 func (q *Query) validate() error {
-	if q.Order > ByAmount || (q.By != "") != (q.Order == ByMeta || q.Order == ByAmount) {
+	if q.Order > ByUsed || (q.By != "") != (q.Order >= ByMeta) {
 		return fmt.Errorf("%w: order %d of %q", ErrQuery, q.Order, q.By)
 	}
 	if q.Resume != nil && (q.Resume.Order != q.Order || q.Resume.By != q.By || q.Resume.Desc != q.Desc) {

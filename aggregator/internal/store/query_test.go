@@ -88,6 +88,7 @@ func TestQuerySelectsAndOrdersAsAuditorDoes(t *testing.T) {
 		{"by an amount: without it last", Query{Order: ByAmount, By: "Cores"}, "e a b d c"},
 		{"by an amount descending: without it last", Query{Order: ByAmount, By: "Cores", Desc: true}, "b a e d c"},
 		{"by an amount with a limit", Query{Order: ByAmount, By: "Cores", Desc: true, Limit: 2}, "b a"},
+		{"by an amount × time descending: without it or an end last", Query{Order: ByUsed, By: "Cores", Desc: true}, "a b e d c"},
 		{"limit", Query{Limit: 2}, "d b"},
 		{"limit of an order that must be sorted", Query{Order: ByID, Limit: 2}, "a b"},
 		{"by id alone", Query{ID: "c"}, "c"},
@@ -145,7 +146,7 @@ func TestRowsInBlocksAreSelectedLikeLooseOnes(t *testing.T) {
 	if len(blocks.s.memory.zones) == 0 || len(blocks.s.memory.waiting) != 0 {
 		t.Fatal("the rows are not in blocks")
 	}
-	for _, q := range []Query{{}, {Order: ByRuntime}, {Desc: true}, {Order: ByID}, {Order: ByMeta, By: "group_id", Desc: true}, {Order: ByAmount, By: "Memory"}, {Order: ByAmount, By: "Cores", Desc: true, Limit: 3},
+	for _, q := range []Query{{}, {Order: ByRuntime}, {Desc: true}, {Order: ByID}, {Order: ByMeta, By: "group_id", Desc: true}, {Order: ByAmount, By: "Memory"}, {Order: ByAmount, By: "Cores", Desc: true, Limit: 3}, {Order: ByUsed, By: "Cores", Desc: true},
 		{Allowed: allow("g1")}, {Allowed: allow("g2", "g9", "g1")}, {Allowed: [][]MetaTest{}}, {Allowed: allow("g1"), Meta: []MetaTest{{Key: "group_id", Contains: []string{"g2"}}}},
 		{Meta: []MetaTest{{Key: "group_id", Contains: []string{"g1"}}}}, {Amounts: []AmountTest{{"Memory", bound(func(r *Range) { r.LTE(4) })}}}} {
 		q.Start.LT(int64(t0 + record.Hour))
@@ -300,7 +301,7 @@ func TestQuery_PagesOfAnyOrder_AreThoseOfAllRows(t *testing.T) {
 	for part := range slices.Chunk(rs, 700) {
 		b.post(t0, part...)
 	}
-	for _, q := range []Query{{Order: ByMeta, By: "group_id"}, {Order: ByMeta, By: "user_id"}, {Order: ByAmount, By: "Cores"}, {Order: ByAmount, By: "nothing"}, {Order: ByRuntime}} {
+	for _, q := range []Query{{Order: ByMeta, By: "group_id"}, {Order: ByMeta, By: "user_id"}, {Order: ByAmount, By: "Cores"}, {Order: ByAmount, By: "nothing"}, {Order: ByUsed, By: "Cores"}, {Order: ByRuntime}} {
 		for _, q.Desc = range []bool{false, true} {
 			q.Limit, q.Resume = 0, nil
 			want := ids(t, b, q)

@@ -89,3 +89,37 @@ func TestAnErrorOfOneScannerEndsAll(t *testing.T) {
 		}
 	})
 }
+
+func TestScan_OfAnID_FindsItsRowAlone(t *testing.T) {
+	b := scattered(t)
+	b.post(t0, record.Record{ID: "waits", Start: t0, Stop: t0 + record.Second, Submit: record.None})
+	for _, id := range []string{"0-1", "1-1999", "4-7", "waits", "open", "none"} {
+		var got []string
+		b.view(func(v *View) {
+			q := Query{ID: id, Running: &Window{From: t0, To: t0 + record.Hour}}
+			err := v.Scan(context.Background(), q, func(b *columns.Block, m columns.Mask) error {
+				for i := range m.Rows() {
+					found, err := b.ID(i)
+					if err != nil {
+						return err
+					}
+					got = append(got, found)
+				}
+				return nil
+			}, func(row *columns.Row) error {
+				got = append(got, row.Record.ID)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+		want := []string{id}
+		if id == "none" {
+			want = nil
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q", id, got)
+		}
+	}
+}

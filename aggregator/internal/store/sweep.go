@@ -332,7 +332,12 @@ func (p *plan) blockKeys(b *columns.Block, m columns.Mask) ([]sortKey, error) {
 		return nil, err
 	}
 	if p.By != "" {
-		return p.namedKeys(b, m, seqs)
+		return p.namedKeys(b, m, seqs, func(i int, amount int64) sortKey {
+			if p.Order == ByAmount {
+				return numberKey(amount, seqs[i])
+			}
+			return usedKey(amount, starts[i], stops[i], seqs[i])
+		})
 	}
 	for i := range m.Rows() {
 		row := columns.Row{Seq: seqs[i], Stop: stops[i], Record: record.Record{Start: starts[i], Stop: record.None}}
@@ -346,14 +351,14 @@ func (p *plan) blockKeys(b *columns.Block, m columns.Mask) ([]sortKey, error) {
 	return keys, nil
 }
 
-// namedKeys are the keys of an order by meta or by amount.
-func (p *plan) namedKeys(b *columns.Block, m columns.Mask, seqs []uint64) ([]sortKey, error) {
+// namedKeys are the keys of an order by meta, or by amount, which have their key of.
+func (p *plan) namedKeys(b *columns.Block, m columns.Mask, seqs []uint64, of func(i int, amount int64) sortKey) ([]sortKey, error) {
 	keys := make([]sortKey, 0, m.Count())
-	if p.Order == ByAmount {
+	if p.Order != ByMeta {
 		err := b.AmountsOf(m, p.By, func(i int, amount int64, present bool) {
 			k := nullKey(seqs[i])
 			if present {
-				k = numberKey(amount, seqs[i])
+				k = of(i, amount)
 			}
 			keys = append(keys, k)
 		})

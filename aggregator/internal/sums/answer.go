@@ -208,9 +208,6 @@ func (x *Index) edgePieces(q *Query) (edges []piece, can bool) {
 		}
 	}
 	from, to := q.Edges[0], q.Edges[last]
-	if !x.grid.covers(from, to) {
-		return nil, false
-	}
 	first, end := x.grid.wholeDays(q)
 	if first >= end {
 		return nil, false

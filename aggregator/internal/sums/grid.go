@@ -46,8 +46,10 @@ func (g *grid) covers(from, to record.Time) bool {
 // chunks is how many chunks of days there are.
 func (g *grid) chunks() int32 { return int32(len(g.starts)/chunkDays + 1) }
 
-// dayOf returns the day of an instant that is covered.
+// dayOf returns the day of an instant; the first day is that of instants before the table, and the
+// last that of those behind it.
 func (g *grid) dayOf(t record.Time) day {
+	t = min(max(t, g.starts[0]), g.starts[len(g.starts)-1]-1)
 	d := min(int((t-g.starts[0])/record.Day), len(g.starts)-2)
 	for g.starts[d] > t {
 		d--
