@@ -45,11 +45,7 @@ func Budgets(ctx context.Context, r v1.API, q *Query) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("report budgets: %w", err)
 	}
-	at := q.One("at")
-	if at == "now" {
-		at = ""
-	}
-	a, err := r.Budgets(ctx, &v1.BudgetsQuery{Name: q.One("name"), At: at})
+	a, err := r.Budgets(ctx, BudgetsAsked(q.One("name"), q.One("at")))
 	switch {
 	case hasStatus(err, http.StatusForbidden):
 		return nil, fmt.Errorf("%w: you have access to some of the records only, and no budget is of these alone", ErrNothing)
@@ -78,6 +74,14 @@ func Budgets(ctx context.Context, r v1.API, q *Query) (*Document, error) {
 	}
 	d.Notes = append(list.Notes, "Left of a budget is what is neither used nor reserved by jobs that run; in the charts it is what is not used. Even pace is what would be left if each day used the same. The forecast goes on at the pace of the last days.")
 	return d, d.Check()
+}
+
+// BudgetsAsked is what the report of budgets asks of /v1 for its parameters.
+func BudgetsAsked(name, at string) *v1.BudgetsQuery {
+	if at == "now" {
+		at = ""
+	}
+	return &v1.BudgetsQuery{Name: name, At: at}
 }
 
 // sortBudgets puts the fullest first.

@@ -167,7 +167,8 @@ func (p *Pages) makeReport(ctx context.Context, e *report.Entry, query url.Value
 		return nil, badRequest("page is %q, want a number from 1.", query.Get("page"))
 	}
 	query.Del("page")
-	d, err := report.Make(ctx, p.V1, e.Name, query, p.currentTime())
+	r := p.once()
+	d, err := report.Make(ctx, r, e.Name, query, p.currentTime())
 	problem, refused := errors.AsType[*client.Problem](err)
 	switch {
 	case refused && problem.Status < http.StatusInternalServerError:
@@ -179,7 +180,7 @@ func (p *Pages) makeReport(ctx context.Context, e *report.Entry, query url.Value
 	case err != nil:
 		return nil, err
 	}
-	return showReport(p.makeWays(ctx, d, query), d, query, page), nil
+	return showReport(p.makeWays(ctx, r, d, query), d, query, page), nil
 }
 
 // asSentence is what an error says as a sentence.

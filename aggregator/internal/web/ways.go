@@ -27,7 +27,7 @@ type ways struct {
 }
 
 // makeWays finds out of whom and of what a report is.
-func (p *Pages) makeWays(ctx context.Context, d *report.Document, query url.Values) *ways {
+func (p *Pages) makeWays(ctx context.Context, r v1.API, d *report.Document, query url.Values) *ways {
 	w := &ways{own: p.ownKeys(), doc: d, zone: view.Zone(d.Zone), records: p.recordsAddress}
 	for _, name := range []string{"of", "where"} {
 		for _, pair := range givenValues(&report.Param{Name: name}, query) {
@@ -40,7 +40,7 @@ func (p *Pages) makeWays(ctx context.Context, d *report.Document, query url.Valu
 		w.where = append(w.where, condition{w.own.User, v1.JoinList(user)})
 	}
 	if d.Report == "budgets" {
-		if a, err := p.V1.Budgets(ctx, &v1.BudgetsQuery{Name: query.Get("name"), At: query.Get("at")}); err == nil {
+		if a, err := r.Budgets(ctx, report.BudgetsAsked(query.Get("name"), query.Get("at"))); err == nil {
 			w.budgets = map[string]*v1.Budget{}
 			for i := range a.Budgets {
 				w.budgets[a.Budgets[i].Name] = &a.Budgets[i]

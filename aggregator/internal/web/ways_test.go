@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // deadEnds are tables with figures from which no link leads on, with the reason.
@@ -113,5 +115,17 @@ func TestBoards_FiguresOfTheTiles_AreThoseOfThePageTheyLeadTo(t *testing.T) {
 		if seen < 4 {
 			t.Errorf("%s: %d tiles lead on", path, seen)
 		}
+	}
+}
+
+func TestReportPages_SameQuestion_IsAskedOnce(t *testing.T) {
+	s := filled(t)
+	asked := map[string]int{}
+	s.pages.V1 = v1.API{Caller: counted{s, asked}}
+	if code, body, _ := s.get("/ui/budgets?at=now"); code != http.StatusOK || !strings.Contains(body, "atlas-2026") {
+		t.Errorf("%d %s", code, body)
+	}
+	if asked["/v1/budgets"] != 1 {
+		t.Errorf("budgets are asked for %d times", asked["/v1/budgets"])
 	}
 }
