@@ -237,9 +237,10 @@ type UsageQuery struct {
 	// is a job. Of jobs are `started`, `stopped`, `wait`: the mean time from submit to start of those
 	// that started, and `running` and `queued`: how many ran, and waited between submit and start, at a
 	// time, in the mean of the bucket (those that have not started are not known). `people`: distinct
-	// values of the key `people`, `efficiency`: CPU seconds for each second of a core, what usage is
-	// worth by the configuration, such as `cost` and `su`, a component, or COMPONENT*SCORE. Without it
-	// records and all components with their scores. With a block `energy` in the configuration:
+	// values of the key `people`, `efficiency`: CPU seconds for each second of a core, `unused`: the
+	// time of cores beyond these CPU seconds, both of the records that have both components, what usage
+	// is worth by the configuration, such as `cost` and `su`, a component, or COMPONENT*SCORE. Without
+	// it records and all components with their scores. With a block `energy` in the configuration:
 	// `energy` in kWh, of which `energy_measured` follows from joules of the records and
 	// `energy_modelled` from watts of their components; and `co2` in kg of CO2 equivalents, which is
 	// `co2_measured` and `co2_modelled` of that energy, by the factor of each hour, and `co2_embodied`,

@@ -87,7 +87,7 @@ func TestWhatCannotBeDerivedIsRefusedWithWhatCan(t *testing.T) {
 		"by=projekt":            `did you mean \"project\"?`,
 		"by=colour":             "the keys are group_id, user_id, project",
 		"measure=costs":         `did you mean \"cost\"?`,
-		"measure=Disk":          "the measures are records, jobs, started, stopped, people, wait, efficiency, running, queued, capacity, utilization, cost, Cores",
+		"measure=Disk":          "the measures are records, jobs, started, stopped, people, wait, efficiency, unused, running, queued, capacity, utilization, cost, Cores",
 		"where[]=x":             "want where[KEY]=VALUE",
 		"where[a]=x&where[a]=y": "where[a] given more than once",
 	} {

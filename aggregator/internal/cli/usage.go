@@ -49,7 +49,7 @@ this-week, this-month, this-quarter, this-year, last-week and so on, or a length
 now, like 14d: with -bucket from the start of its first day. -from and -to take these and
 times; a date as -to is the start of that day. "Partial" is a bucket that is not whole.
 
-Measures are records, started, stopped, people, wait, efficiency, running and
+Measures are records, started, stopped, people, wait, efficiency, unused, running and
 queued (average numbers at a time), the components, and COMPONENT*SCORE; cost with
 prices, su with service units, energy and co2 with a block energy. Group by meta keys or by keys that the
 configuration derives from them, such as project. capacity is the cores of clusters,

@@ -99,16 +99,13 @@ func (b *board) optionalUsage(ctx context.Context, q v1.UsageQuery, period int) 
 	return a, err
 }
 
-// cpuTimeTests select the jobs whose records say how much of their cores they used.
-func cpuTimeTests() map[string]v1.NumberTest {
-	return map[string]v1.NumberTest{"Cores": {Gte: new(0)}, "TotalCPU": {Gte: new(0)}}
-}
-
-// unusedCoreHours are the core-hours of groups that no process used, of the jobs that say what they
-// used; nil where none does.
-func unusedCoreHours(a *v1.Usage, group int) *big.Rat {
-	booked, used := groupTotal(a, "Cores", group, nil), groupTotal(a, "TotalCPU", group, big.NewRat(3600, 1))
-	return subtractUsed(booked, used)
+// unusedHours are core-hours that no process used, of the jobs that say what they used; nil where
+// none does. Who used more than was booked left none.
+func unusedHours(n *big.Rat) *big.Rat {
+	if n == nil || n.Sign() > 0 {
+		return n
+	}
+	return new(big.Rat)
 }
 
 func subtractUsed(booked, used *big.Rat) *big.Rat {
@@ -122,19 +119,9 @@ func subtractUsed(booked, used *big.Rat) *big.Rat {
 }
 
 // waitAndEfficiency returns how long jobs waited and what they used and left unused, in one period.
-func (b *board) waitAndEfficiency(ctx context.Context, period int) (wait, efficiency, spare *big.Rat, err error) {
-	a, err := b.usageOfPeriod(ctx, v1.UsageQuery{Measure: "wait,efficiency"}, period)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	said, err := b.optionalUsage(ctx, v1.UsageQuery{Measure: "Cores,TotalCPU", Component: cpuTimeTests()}, period)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if said != nil {
-		spare = subtractUsed(totalOf(said, "Cores", nil), totalOf(said, "TotalCPU", big.NewRat(3600, 1)))
-	}
-	return inMinutes(a.Find("wait"), totalOf(a, "wait", nil)), percentOf(totalOf(a, "efficiency", nil)), spare, nil
+func (b *board) waitAndEfficiency(period int) (wait, efficiency, spare *big.Rat) {
+	a := b.figures[period]
+	return inMinutes(a.Find("wait"), totalOf(a, "wait", nil)), percentOf(totalOf(a, "efficiency", nil)), unusedHours(totalOf(a, "unused", nil))
 }
 
 // inMinutes is a time of a measure in minutes.
@@ -158,6 +145,7 @@ func percentOf(n *big.Rat) *big.Rat {
 
 // figureTiles are the figures of the statement with those of waits, efficiency, energy and utilization.
 func (b *board) figureTiles(ctx context.Context) (*Table, error) {
+	b.measures = ",wait,efficiency,unused"
 	t, err := b.usageFigures(ctx)
 	if err != nil {
 		return nil, err
@@ -172,9 +160,7 @@ func (b *board) figureTiles(ctx context.Context) (*Table, error) {
 	}
 	var wait, efficiency, spare, full [2]*big.Rat
 	for i := range wait {
-		if wait[i], efficiency[i], spare[i], err = b.waitAndEfficiency(ctx, i); err != nil {
-			return nil, err
-		}
+		wait[i], efficiency[i], spare[i] = b.waitAndEfficiency(i)
 		a, err := b.optionalUsage(ctx, v1.UsageQuery{Measure: "utilization"}, i)
 		if err != nil {
 			return nil, err
@@ -209,7 +195,7 @@ func (b *board) addEnergy(ctx context.Context, t *Table) error {
 			return err
 		}
 		if a == nil {
-			continue
+			break // it is not configured
 		}
 		energy[i] = totalOf(a, "energy", nil)
 		b.notes = append(b.notes, view.Of(b.periods[i].Name, view.ValueNotes(a))...)

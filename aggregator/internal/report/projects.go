@@ -48,11 +48,11 @@ see. Where no project is configured the lines are groups.
 
 // projectKey is the key of the lines: the project, or the group where there are none.
 func (b *board) projectKey(ctx context.Context) (string, error) {
-	a, err := b.optionalUsage(ctx, v1.UsageQuery{By: "project", Measure: "records", Top: 2}, 0)
-	if err != nil {
+	values, err := b.recordValues(ctx)
+	if err != nil && !hasStatus(err, http.StatusForbidden) {
 		return "", err
 	}
-	if a == nil || len(a.Groups) == 1 && len(a.Groups[0].Values) == 1 && a.Groups[0].Values[0] == nil {
+	if len(values["project"]) == 0 {
 		return b.o.Keys.Group, nil
 	}
 	return "project", nil
@@ -62,7 +62,7 @@ func (b *board) projectKey(ctx context.Context) (string, error) {
 func (b *board) membersTable(name, title, key string) func(context.Context) (*Table, error) {
 	return func(ctx context.Context) (*Table, error) {
 		order := "jobs"
-		measures := "jobs,wait,efficiency"
+		measures := "jobs,wait,efficiency,unused"
 		if b.now.Find("Cores") != nil {
 			order, measures = "Cores", "Cores,"+measures
 		}
@@ -70,16 +70,6 @@ func (b *board) membersTable(name, title, key string) func(context.Context) (*Ta
 		a, err := b.usageOfPeriod(ctx, q, 0)
 		if err != nil {
 			return nil, err
-		}
-		spare := map[string]*big.Rat{}
-		said, err := b.optionalUsage(ctx, v1.UsageQuery{By: key, Measure: "Cores,TotalCPU", Component: cpuTimeTests()}, 0)
-		if err != nil {
-			return nil, err
-		}
-		if said != nil {
-			for g := range said.Groups {
-				spare[view.GroupName(&said.Groups[g])] = unusedCoreHours(said, g)
-			}
 		}
 		before := map[string]*big.Rat{}
 		if past, err := b.usageOfPeriod(ctx, v1.UsageQuery{By: key, Measure: order}, 1); err == nil {
@@ -101,10 +91,13 @@ func (b *board) membersTable(name, title, key string) func(context.Context) (*Ta
 		}
 		for g := range a.Groups {
 			who := view.GroupName(&a.Groups[g])
-			used := groupTotal(a, "Cores", g, nil)
+			used, spare := groupTotal(a, "Cores", g, nil), unusedHours(groupTotal(a, "unused", g, nil))
+			if a.Groups[g].Others > 0 { // who used more than was booked does not make up for others
+				spare = nil
+			}
 			t.Rows = append(t.Rows, []Cell{
 				v1.Words(who), v1.Rat(groupTotal(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, totalOf(a, "Cores", nil)), b.changeOfSum(groupTotal(a, order, g, nil), before[who]),
-				v1.Rat(inMinutes(a.Find("wait"), groupTotal(a, "wait", g, nil))), v1.Rat(groupTotal(a, "efficiency", g, nil)), v1.Rat(spare[who]),
+				v1.Rat(inMinutes(a.Find("wait"), groupTotal(a, "wait", g, nil))), v1.Rat(groupTotal(a, "efficiency", g, nil)), v1.Rat(spare),
 			})
 		}
 		return t, nil

@@ -146,6 +146,9 @@ type statement struct {
 	periods []Period
 	notes   []string
 
+	measures string       // what usageFigures asks beside its own
+	figures  [2]*v1.Usage // what it was told, of each period
+
 	standing *v1.Budgets         // what askBudgets was told; nil before
 	own      map[string][]string // what belongs has found; nil before
 	large    []large             // what scanJobs has found; nil before
@@ -271,7 +274,8 @@ func (s *statement) usageFigures(ctx context.Context) (*Table, error) {
 	if s.money != "" {
 		measure = "cost," + measure
 	}
-	var both [2]*v1.Usage
+	measure += s.measures
+	both := &s.figures
 	for i := range both {
 		var err error
 		if both[i], err = s.usageOfPeriod(ctx, v1.UsageQuery{Measure: measure}, i); err != nil {

@@ -100,31 +100,46 @@ func (s *statement) buildBudgets(ctx context.Context) (*Table, error) {
 }
 
 // recordValues are the values that the records of the subject have: its project and
-// investigator beside what was asked for. It asks once.
+// investigator beside what was asked for. It asks once, or for each key where there is not every one.
 func (s *statement) recordValues(ctx context.Context) (map[string][]string, error) {
 	if s.own != nil {
 		return s.own, nil
 	}
 	out := s.o.subjectValues()
-	for _, key := range []string{s.o.Keys.Group, "project", "pi"} {
-		if _, given := out[key]; given {
-			continue
-		}
-		a, err := s.usageOfPeriod(ctx, v1.UsageQuery{By: key, Measure: "records"}, 0)
-		if hasStatus(err, http.StatusBadRequest) { // there is no such key
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, g := range a.Groups {
-			if len(g.Values) == 1 && g.Values[0] != nil {
-				out[key] = append(out[key], *g.Values[0])
+	keys := slices.DeleteFunc([]string{s.o.Keys.Group, "project", "pi"}, func(key string) bool { return out[key] != nil })
+	err := s.addValues(ctx, out, keys...)
+	if hasStatus(err, http.StatusBadRequest) {
+		err = nil
+		for _, key := range keys {
+			if one := s.addValues(ctx, out, key); one != nil && !hasStatus(one, http.StatusBadRequest) { // there is no such key
+				err = cmp.Or(err, one)
 			}
 		}
 	}
+	if err != nil {
+		return nil, err
+	}
 	s.own = out
 	return out, nil
+}
+
+// addValues adds the values that records of the subject have for keys.
+func (s *statement) addValues(ctx context.Context, out map[string][]string, keys ...string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	a, err := s.usageOfPeriod(ctx, v1.UsageQuery{By: v1.JoinList(keys...), Measure: "records"}, 0)
+	if err != nil {
+		return err
+	}
+	for _, g := range a.Groups {
+		for i, value := range g.Values {
+			if value != nil && !slices.Contains(out[keys[i]], *value) {
+				out[keys[i]] = append(out[keys[i]], *value)
+			}
+		}
+	}
+	return nil
 }
 
 // budgetApplies reports whether a budget counts records of the subject: each of its conditions

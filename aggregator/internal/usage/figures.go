@@ -32,7 +32,7 @@ func (k Kind) String() string {
 type figures struct {
 	n       []uint64    // the numbers, or of a mean how many records
 	sum     []sums.Sum  // in millionths, or as [sums.Worth] has it
-	over    []sums.Sum  // by which sum is to be divided; of a worth what is beside it
+	over    []sums.Sum  // by which sum is to be divided, or of which it is a part; of a worth what is beside it
 	real    []float64   // in millionths
 	worth   *sums.Worth // of a worth
 	lacking []sums.Sum  // what has no score, or is of no cluster
@@ -46,8 +46,14 @@ func (f *figures) hasValue(i int) bool {
 	return f.n != nil && f.n[i] != 0 || f.sum != nil && !f.sum[i].IsZero() || f.over != nil && !f.over[i].IsZero() || f.real != nil && f.real[i] != 0
 }
 
-// isUnknown reports whether a sum is not known, which only that of a worth can be.
-func (f *figures) isUnknown(i int) bool { return f.worth != nil && f.worth.IsUnknown(i) }
+// isUnknown reports whether a sum is not known, which only that of a worth can be, and a part of
+// what is not there.
+func (f *figures) isUnknown(i int) bool {
+	if f.worth != nil {
+		return f.worth.IsUnknown(i)
+	}
+	return f.over != nil && f.over[i].IsZero()
+}
 
 // cellValue is a cell as a number to compare by; false when it has none.
 func (c *Column) cellValue(f *figures, i int) (float64, bool) {

@@ -51,9 +51,23 @@ func wordMeasures() []measure {
 		{"efficiency", func(q *sums.Query, r *Request) { q.CPU, q.Cores = r.CPU, r.Cores }, func(*Request) Column {
 			return newColumn("efficiency", Ratio, func(a *sums.Answer) figures { return figures{sum: a.CPU, over: a.Cores} })
 		}},
+		{"unused", func(q *sums.Query, r *Request) { q.CPU, q.Cores = r.CPU, r.Cores }, func(r *Request) Column {
+			c := newColumn("unused", Rate, func(a *sums.Answer) figures { return figures{sum: differenceOf(a.Cores, a.CPU), over: a.Cores} }).withTimeUnit(r.Hours)
+			c.Component = r.Cores
+			return c
+		}},
 		level("running", func(a *sums.Answer) []sums.Sum { return a.Running }),
 		level("queued", func(a *sums.Answer) []sums.Sum { return a.Queued }),
 	}
+}
+
+// differenceOf subtracts a list from another, which both may be nil.
+func differenceOf(from, list []sums.Sum) []sums.Sum {
+	out := slices.Clone(from)
+	for i := range out {
+		out[i] = out[i].Sub(list[i])
+	}
+	return out
 }
 
 // MeasureWords are the measures that are no component.

@@ -150,7 +150,7 @@ func (p *Pages) fillUsage(ctx context.Context, page *usagePage, keys []string) e
 // isComponent reports whether a measure can be one of a record's components.
 func isComponent(measure string) bool {
 	name, _, _ := strings.Cut(measure, "*")
-	return !slices.Contains([]string{"capacity", "utilization", "records", "jobs", "started", "stopped", "people", "wait", "efficiency", "running", "queued"}, name)
+	return !slices.Contains([]string{"capacity", "utilization", "records", "jobs", "started", "stopped", "people", "wait", "efficiency", "unused", "running", "queued"}, name)
 }
 
 // chooseWindow asks what there is in the window, and chooses one where none is asked for.
