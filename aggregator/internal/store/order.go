@@ -29,6 +29,14 @@ func metaKey(values []string, seq uint64) sortKey {
 	return sortKey{id: values[0], seq: seq}
 }
 
+// runtimeKey is the key of how long a run took, in whole seconds.
+func runtimeKey(start, stop record.Time, seq uint64) sortKey {
+	if stop == record.None {
+		return nullKey(seq)
+	}
+	return numberKey(int64(stop-start)/int64(record.Second), seq)
+}
+
 // usedKey is the key of an amount × the time of a run, in microseconds; what is more than a number
 // of 64 bits is the greatest of them.
 func usedKey(amount int64, start, stop record.Time, seq uint64) sortKey {
@@ -67,7 +75,7 @@ func (q *Query) keyOf(row *columns.Row) sortKey {
 	case stop == record.None:
 		return nullKey(row.Seq)
 	case q.Order == ByRuntime:
-		return numberKey(int64(stop-row.Record.Start)/int64(record.Second), row.Seq)
+		return runtimeKey(row.Record.Start, stop, row.Seq)
 	}
 	return numberKey(int64(stop), row.Seq)
 }

@@ -19,7 +19,7 @@ import (
 const maxHeap = 10_001
 
 // eachRow calls f with every matching row and its key, in no order. make gives the
-// row.
+// row, until f returns.
 func (r *run) eachRow(f func(k sortKey, make func() (columns.Row, error)) error) error {
 	return r.eachUntil(f, func(*zone) bool { return false })
 }
@@ -67,18 +67,20 @@ func (r *run) eachRowOfBlock(z *zone, f func(k sortKey, make func() (columns.Row
 	if err != nil {
 		return err
 	}
-	keys, err := r.plan.blockKeys(b, m)
+	keys, err := r.plan.blockKeys(b, m, r.keys[:0])
 	if err != nil {
 		return err
 	}
-	next := 0
+	r.keys = keys
+	next, at := 0, 0
+	row := func() (columns.Row, error) { return b.Row(at) }
 	for i := range m.Rows() {
 		k := keys[next]
-		next++
+		next, at = next+1, i
 		if !r.plan.isAfterResume(k) {
 			continue
 		}
-		if err := f(k, func() (columns.Row, error) { return b.Row(i) }); err != nil {
+		if err := f(k, row); err != nil {
 			return err
 		}
 	}

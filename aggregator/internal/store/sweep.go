@@ -43,7 +43,8 @@ type run struct {
 	yield  func(*columns.Row) error
 	left   int // rows until the limit
 	row    columns.Row
-	leased int64 // of the memory for answers
+	leased int64     // of the memory for answers
+	keys   []sortKey // of the block that is read, in no order
 }
 
 // answerQuery answers the query in the way that suits it, once there is memory for it.
@@ -290,7 +291,7 @@ func (r *run) openBlock(h *cursors, z *zone) error {
 	if err != nil {
 		return err
 	}
-	keys, err := r.plan.blockKeys(b, m)
+	keys, err := r.plan.blockKeys(b, m, make([]sortKey, 0, m.Count()))
 	if err != nil {
 		return err
 	}
@@ -316,9 +317,8 @@ func (r *run) openBlock(h *cursors, z *zone) error {
 	return nil
 }
 
-// blockKeys returns the keys of the selected rows, in the order of the block.
-func (p *plan) blockKeys(b *columns.Block, m columns.Mask) ([]sortKey, error) {
-	keys := make([]sortKey, 0, m.Count())
+// blockKeys appends the keys of the selected rows, in the order of the block.
+func (p *plan) blockKeys(b *columns.Block, m columns.Mask, keys []sortKey) ([]sortKey, error) {
 	seqs, err := b.Seqs()
 	if err != nil {
 		return nil, err
@@ -332,12 +332,18 @@ func (p *plan) blockKeys(b *columns.Block, m columns.Mask) ([]sortKey, error) {
 		return nil, err
 	}
 	if p.By != "" {
-		return p.namedKeys(b, m, seqs, func(i int, amount int64) sortKey {
+		return p.namedKeys(b, m, keys, seqs, func(i int, amount int64) sortKey {
 			if p.Order == ByAmount {
 				return numberKey(amount, seqs[i])
 			}
 			return usedKey(amount, starts[i], stops[i], seqs[i])
 		})
+	}
+	if p.Order == ByRuntime {
+		for i := range m.Rows() {
+			keys = append(keys, runtimeKey(starts[i], stops[i], seqs[i]))
+		}
+		return keys, nil
 	}
 	for i := range m.Rows() {
 		row := columns.Row{Seq: seqs[i], Stop: stops[i], Record: record.Record{Start: starts[i], Stop: record.None}}
@@ -351,9 +357,8 @@ func (p *plan) blockKeys(b *columns.Block, m columns.Mask) ([]sortKey, error) {
 	return keys, nil
 }
 
-// namedKeys are the keys of an order by meta, or by amount, which have their key of.
-func (p *plan) namedKeys(b *columns.Block, m columns.Mask, seqs []uint64, of func(i int, amount int64) sortKey) ([]sortKey, error) {
-	keys := make([]sortKey, 0, m.Count())
+// namedKeys appends the keys of an order by meta, or by amount, which have their key of.
+func (p *plan) namedKeys(b *columns.Block, m columns.Mask, keys []sortKey, seqs []uint64, of func(i int, amount int64) sortKey) ([]sortKey, error) {
 	if p.Order != ByMeta {
 		err := b.AmountsOf(m, p.By, func(i int, amount int64, present bool) {
 			k := nullKey(seqs[i])
