@@ -1,12 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"math/big"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +35,12 @@ mean load and the mean wait by weekday and hour; and how many jobs ran and waite
 	}
 }
 
+// DistributionsAsked is what the report of distributions asks of /v1, by the name of its time zone;
+// without a period of the usual one.
+func DistributionsAsked(period, zone string, where map[string]string) *v1.DistributionsQuery {
+	return &v1.DistributionsQuery{Window: cmp.Or(period, "30d"), Zone: zone, Where: where}
+}
+
 func reportDistributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
 	zoneName := q.One("zone")
 	zone, err := clockOf(ctx, r, &zoneName)
@@ -40,7 +48,7 @@ func reportDistributions(ctx context.Context, r v1.API, q Query) (*Document, err
 		return nil, fmt.Errorf("report distributions: %w", err)
 	}
 	period, where := q.One("period"), q.Pairs("where")
-	a, err := r.Distributions(ctx, &v1.DistributionsQuery{Window: period, Zone: zoneName, Where: where})
+	a, err := r.Distributions(ctx, DistributionsAsked(period, zoneName, where))
 	if err != nil {
 		return nil, fmt.Errorf("report distributions of %s: %w", period, err)
 	}
@@ -85,22 +93,36 @@ func histogramTable(h *v1.Histogram, records int) *Table {
 		t.Title += ", mean " + binEdge(h, *h.Mean)
 	}
 	t.Title += ", " + percentileText(h, records-h.Unknown, 50, "half") + ", " + percentileText(h, records-h.Unknown, 90, "90\u202f%")
-	first, last := -1, 0 // bins without jobs at both ends say nothing
-	for i, n := range h.Records {
-		if n > 0 {
-			last = i
-			if first < 0 {
-				first = i
-			}
-		}
-	}
+	first, last := shownBins(h)
 	known, upTo := big.NewRat(int64(records-h.Unknown), 1), new(big.Rat)
-	for i := max(first, 0); i <= last; i++ {
+	for i := first; i <= last; i++ {
 		n := new(big.Rat).SetInt64(int64(h.Records[i]))
 		upTo = new(big.Rat).Add(upTo, n)
 		t.Rows = append(t.Rows, []Cell{v1.Words(binName(h, i)), v1.Rat(n), Quotient(n, known), Quotient(upTo, known), v1.Figure(&h.CoreHours[i])})
 	}
 	return t
+}
+
+// shownBins are the first and the last bin of a table: those without jobs at both ends say nothing.
+func shownBins(h *v1.Histogram) (first, last int) {
+	first = max(slices.IndexFunc(h.Records, func(n int) bool { return n > 0 }), 0)
+	for i, n := range h.Records {
+		if n > 0 {
+			last = i
+		}
+	}
+	return first, last
+}
+
+// ShownBins are the bounds of the bins that a table of the report has, with the end of the last one
+// where it has one; nil without the table.
+func ShownBins(a *v1.Distributions, name string) []json.Number {
+	i := slices.IndexFunc(a.Histograms, func(h v1.Histogram) bool { return h.Name == name })
+	if i < 0 {
+		return nil
+	}
+	first, last := shownBins(&a.Histograms[i])
+	return a.Histograms[i].From[first:min(last+2, len(a.Histograms[i].From))]
 }
 
 // percentileText says below which edge of a bin at least so many per cent of the known jobs are,

@@ -42,6 +42,7 @@ func firstValue(m v1.Meta, key string) string {
 // and Value are lists, of which a record has one value.
 type filter struct {
 	ID, Since, Until, RanSince, RanUntil, Site, Group, User, Key, Value, Component, Least, Runs, Sort string
+	TookFrom, TookBelow string // whole seconds
 
 	zone *time.Location // of times without one; nil: UTC
 	own  report.Keys
@@ -67,6 +68,7 @@ func (f *filter) fieldPointers() map[string]*string {
 	return map[string]*string{
 		"id": &f.ID, "since": &f.Since, "until": &f.Until, "ran_since": &f.RanSince, "ran_until": &f.RanUntil, "site": &f.Site, "group": &f.Group, "user": &f.User,
 		"key": &f.Key, "value": &f.Value, "component": &f.Component, "least": &f.Least, "runs": &f.Runs, "sort": &f.Sort,
+		"took_from": &f.TookFrom, "took_below": &f.TookBelow,
 	}
 }
 
@@ -352,6 +354,8 @@ func (f filter) filterChips() (list []crumb) {
 	add("ended before", f.Until, "until")
 	add("ran since", f.RanSince, "ran_since")
 	add("ran before", f.RanUntil, "ran_until")
+	add("run time in seconds", atLeast(f.TookFrom), "took_from")
+	add("run time in seconds", below(f.TookBelow), "took_below")
 	add("runs", f.Runs, "runs")
 	if f.Least != "" {
 		add(f.Component, "≥ "+f.Least, "component", "least")
@@ -364,6 +368,21 @@ func (f filter) filterChips() (list []crumb) {
 		add("has", f.Key, "key")
 	}
 	return list
+}
+
+// atLeast and below are a bound for people; "" without one.
+func atLeast(bound string) string {
+	if bound == "" {
+		return ""
+	}
+	return "≥ " + bound
+}
+
+func below(bound string) string {
+	if bound == "" {
+		return ""
+	}
+	return "< " + bound
 }
 
 // csvAddress is the address at which /v1 has all that is found, in the same order; "" when
@@ -383,6 +402,12 @@ func (f filter) csvAddress(q *store.Query) string {
 	}
 	if until, ok, _ := parseMoment(f.Until, f.timeZone()); ok { // it was parsed before
 		out.StopTime.Lt = v1.Stamp(until)
+	}
+	if n := q.Runtime.Min; n != nil {
+		out.Runtime.Gte = new(int(*n))
+	}
+	if n := q.Runtime.Max; n != nil {
+		out.Runtime.Lte = new(int(*n))
 	}
 	if w := q.Running; w != nil {
 		if w.From != record.None {
@@ -448,6 +473,19 @@ func (f filter) storeQuery() (store.Query, error) {
 	}
 	if err := f.addAmount(&q); err != nil {
 		return q, err
+	}
+	for _, bound := range []struct {
+		text string
+		set  func(int64)
+	}{{f.TookFrom, q.Runtime.GTE}, {f.TookBelow, q.Runtime.LT}} {
+		if bound.text == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(bound.text), 10, 64)
+		if err != nil || n < 0 {
+			return q, badRequest("%q is no run time; write whole seconds.", bound.text)
+		}
+		bound.set(n)
 	}
 	switch f.Runs {
 	case "":

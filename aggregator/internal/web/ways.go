@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -23,6 +24,7 @@ type ways struct {
 	zone    *time.Location
 	where   []condition                                                // of whom the report is
 	budgets map[string]*v1.Budget                                      // by name; nil where the page has no sums of them
+	runtime []json.Number                                              // the bounds of the bins of run time that the report has; nil without any
 	records func(where []condition, from, to time.Time) (string, bool) // [Pages.recordsAddress]
 }
 
@@ -47,7 +49,39 @@ func (p *Pages) makeWays(ctx context.Context, r v1.API, d *report.Document, quer
 			}
 		}
 	}
+	if d.Report == "distributions" && len(d.Periods) > 0 {
+		where := map[string]string{}
+		for _, c := range w.where {
+			where[c.Key] = c.Value
+		}
+		if a, err := r.Distributions(ctx, report.DistributionsAsked(query.Get("period"), d.Zone, where)); err == nil {
+			w.runtime = report.ShownBins(&a, "runtime")
+		}
+	}
 	return w
+}
+
+// binAddress are the jobs of a bin of run time that ended in the period; "" where no list has them.
+func (w *ways) binAddress(n int) string {
+	if n >= len(w.runtime) || len(w.doc.Periods) == 0 {
+		return ""
+	}
+	of := &w.doc.Periods[0]
+	records, whole := w.records(w.where, of.From.Time, of.To.Time)
+	at, err := url.Parse(records)
+	if err != nil || !whole {
+		return ""
+	}
+	q := at.Query()
+	q.Del("ran_since")
+	q.Del("ran_until")
+	q.Set("since", of.From.UTC().Format(time.RFC3339Nano))
+	q.Set("until", of.To.UTC().Format(time.RFC3339Nano))
+	q.Set("took_from", w.runtime[n].String())
+	if n+1 < len(w.runtime) {
+		q.Set("took_below", w.runtime[n+1].String())
+	}
+	return "/ui/records?" + q.Encode()
 }
 
 // askOf is the page Usage of a period of the report.
@@ -86,6 +120,8 @@ func (w *ways) cellAddress(t *report.Table, n int, row []report.Cell, k int) str
 		return w.sumAddress(columnPeriod(c), columnMeasure(t, c), w.groupOf(head.Name, row[0]))
 	case c.Kind == report.Text && k == 0 && grouped:
 		return w.sumAddress(0, "", w.groupOf(head.Name, row[0]))
+	case t.Name == "runtime" && (k == 0 || c.Name == "jobs"):
+		return w.binAddress(n)
 	case k == 0 && (t.Name == "course" || t.Name == "queue"):
 		return w.intervalAddress(value, map[string]string{"course": "Cores", "queue": "queued"}[t.Name])
 	}

@@ -122,10 +122,36 @@ func TestReportPages_SameQuestion_IsAskedOnce(t *testing.T) {
 	s := filled(t)
 	asked := map[string]int{}
 	s.pages.V1 = v1.API{Caller: counted{s, asked}}
-	if code, body, _ := s.get("/ui/budgets?at=now"); code != http.StatusOK || !strings.Contains(body, "atlas-2026") {
-		t.Errorf("%d %s", code, body)
+	for path, question := range map[string]string{
+		"/ui/budgets?at=now": "/v1/budgets",
+		"/ui/distributions?period=2026-02&where[group_id]=atlas,cms": "/v1/distributions",
+		"/ui/distributions": "/v1/distributions",
+	} {
+		clear(asked)
+		if code, body, _ := s.get(path); code != http.StatusOK || strings.Contains(body, `role="alert"`) {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+		if asked[question] != 1 {
+			t.Errorf("%s: %s is asked %d times", path, question, asked[question])
+		}
 	}
-	if asked["/v1/budgets"] != 1 {
-		t.Errorf("budgets are asked for %d times", asked["/v1/budgets"])
+}
+
+// TestDistributions_BinOfRunTime_LeadsToItsJobs opens the list of each bin.
+func TestDistributions_BinOfRunTime_LeadsToItsJobs(t *testing.T) {
+	s := filled(t)
+	_, body, _ := s.get("/ui/distributions?period=2026-02&where[site_id]=nemo")
+	bin := regexp.MustCompile(`<td[^>]*class="[^"]*num[^"]*"[^>]*><a href="(/ui/records\?[^"]*took_from=[^"]*)">([0-9]+)</a>`)
+	total := 0
+	for _, m := range bin.FindAllStringSubmatch(body, -1) {
+		_, list, _ := s.get(html.UnescapeString(m[1]))
+		if found := strings.Count(list, `href="/ui/record?id=`); strconv.Itoa(found) != m[2] {
+			t.Errorf("%s has %d records, want %s", m[1], found, m[2])
+		}
+		n, _ := strconv.Atoi(m[2])
+		total += n
+	}
+	if total != 5 {
+		t.Errorf("the bins lead to %d jobs", total)
 	}
 }
