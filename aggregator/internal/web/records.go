@@ -42,7 +42,7 @@ func firstValue(m v1.Meta, key string) string {
 // and Value are lists, of which a record has one value.
 type filter struct {
 	ID, Since, Until, RanSince, RanUntil, Site, Group, User, Key, Value, Component, Least, Runs, Sort string
-	TookFrom, TookBelow string // whole seconds
+	TookFrom, TookBelow                                                                               string // whole seconds
 
 	zone *time.Location // of times without one; nil: UTC
 	own  report.Keys
