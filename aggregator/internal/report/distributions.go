@@ -187,35 +187,29 @@ func byHour(ctx context.Context, r v1.API, d *Document, q v1.UsageQuery, in span
 		return nil
 	}
 	q.From, q.To, q.Bucket = from.Format(time.RFC3339), to.Format(time.RFC3339), "hour"
-	var parts []*v1.Usage
-	for _, measure := range []string{"Cores", "wait,started", "queued,running"} { // what no job has is refused
-		q.Measure = measure
-		a, err := askUsage(ctx, r, q)
-		if hasStatus(err, http.StatusBadRequest) {
-			a, err = nil, nil
-		}
-		if err != nil {
-			return err
-		}
-		parts = append(parts, a)
+	q.Measure = "Cores,wait,started,queued,running" // one reading of the jobs
+	a, err := askUsage(ctx, r, q)
+	cores := err == nil
+	if hasStatus(err, http.StatusBadRequest) { // what no job has is refused
+		q.Measure = "wait,started,queued,running"
+		a, err = askUsage(ctx, r, q)
 	}
-	if a := parts[0]; a != nil {
+	if err != nil {
+		return err
+	}
+	if cores {
 		d.Add(weekHeatmap(a, "load", "Mean load by weekday and hour", "cores in use", zone, func(b int) (sum, n *big.Rat) {
 			return v1.Figure(valueAt(a, "Cores", b)).Number(), big.NewRat(1, 1)
 		}))
 	}
-	if a := parts[1]; a != nil {
-		d.Add(weekHeatmap(a, "waits", "Mean wait by weekday and hour of start", "minutes", zone, func(b int) (sum, n *big.Rat) {
-			mean, jobs := inMinutes(a.Find("wait"), v1.Figure(valueAt(a, "wait", b)).Number()), v1.Figure(valueAt(a, "started", b)).Number()
-			if mean == nil || jobs == nil {
-				return nil, nil
-			}
-			return new(big.Rat).Mul(mean, jobs), jobs
-		}))
-	}
-	if a := parts[2]; a != nil {
-		d.Add(queueTable(a))
-	}
+	d.Add(weekHeatmap(a, "waits", "Mean wait by weekday and hour of start", "minutes", zone, func(b int) (sum, n *big.Rat) {
+		mean, jobs := inMinutes(a.Find("wait"), v1.Figure(valueAt(a, "wait", b)).Number()), v1.Figure(valueAt(a, "started", b)).Number()
+		if mean == nil || jobs == nil {
+			return nil, nil
+		}
+		return new(big.Rat).Mul(mean, jobs), jobs
+	}))
+	d.Add(queueTable(a))
 	d.Notes = append(d.Notes, "Queue: jobs that have not started yet are not known, so the last hours are too low.")
 	return nil
 }
