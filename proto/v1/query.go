@@ -19,7 +19,7 @@ import (
 // percent-encoded, and a list in brackets may lack its index, as clients of AUDITOR do.
 //
 // An empty value is as if it were not there, but for maps of texts, whose keys it sets, and
-// for lists in brackets, where it is an error. Fields that are not known, values that are not
+// for lists in brackets and fields of type uint64, positions of the feed, where it is an error. Fields that are not known, values that are not
 // understood and values that are given twice are errors for the client.
 func DecodeQuery(raw string, out any) error {
 	d := queryDecoder{seen: map[string]bool{}}
@@ -191,11 +191,18 @@ func (d *queryDecoder) setValue(field reflect.Value, tag reflect.StructTag, key 
 		}
 		return nil
 	}
-	if err := d.checkRepeated(key); err != nil || value == "" {
+	if err := d.checkRepeated(key); err != nil {
 		return err
 	}
+	of := field.Type()
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if value == "" && of.Kind() != reflect.Uint64 {
+		return nil
+	}
 	if field.Kind() == reflect.Pointer {
-		field.Set(reflect.New(field.Type().Elem()))
+		field.Set(reflect.New(of))
 		field = field.Elem()
 	}
 	if _, is := reflect.TypeAssert[Time](field); is {
@@ -269,8 +276,8 @@ func isBracketed(t reflect.Type) bool {
 	return t.Kind() == reflect.Map || t.Kind() == reflect.Struct && t != reflect.TypeFor[Time]()
 }
 
-// findQueryField returns the field of a name: of two of one name the one that takes brackets,
-// or that does not.
+// findQueryField returns the field of a name, and its tag. Where two have the name, brackets says
+// which is wanted.
 func findQueryField(v reflect.Value, name string, brackets bool) (found reflect.Value, tag reflect.StructTag, ok bool) {
 	for field, value := range v.Fields() {
 		if field.Anonymous {

@@ -85,6 +85,7 @@ func TestDecodeQuery_Wrong_SaysWhat(t *testing.T) {
 		{"limit=0", `limit is "0", want a whole number of 1 or more`},
 		{"limit=9223372036854775808", "limit is"},
 		{"after=18446744073709551616", "after is"},
+		{"after=", `after is "", want a whole number of 0 or more`},
 		{"limit=1&limit=2", "limit given more than once"},
 		{"runtime[gt]=1&runtime[gt]=2", "runtime[gt] given more than once"},
 		{"runtime[gt]=&runtime[gt]=2", "runtime[gt] given more than once"},

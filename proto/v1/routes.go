@@ -238,25 +238,26 @@ type UsageQuery struct {
 	// that started, and `running` and `queued`: how many ran, and waited between submit and start, at a
 	// time, in the mean of the bucket (those that have not started are not known). `people`: distinct
 	// values of the key `people`, `efficiency`: CPU seconds for each second of a core, `unused`: the
-	// time of cores beyond these CPU seconds, both of the records that have both components, what usage
-	// is worth by the configuration, such as `cost` and `su`, a component, or COMPONENT*SCORE. Without
-	// it records and all components with their scores. With a block `energy` in the configuration:
-	// `energy` in kWh, of which `energy_measured` follows from joules of the records and
-	// `energy_modelled` from watts of their components; and `co2` in kg of CO2 equivalents, which is
-	// `co2_measured` and `co2_modelled` of that energy, by the factor of each hour, and `co2_embodied`,
-	// the part of the making of the hardware. A figure that is not known is null, as `co2` is where
-	// only the embodied part is known; what is in no figure is in `unpriced`: components without a
-	// power, and `energy` in kWh without a factor. The answer's `energy` has how many kWh are measured,
-	// and how many rest on a default: a PUE of 1, and full load. With a block `meter` in it:
-	// `energy_metered`, what the meters counted in kWh, and `energy_idle`, of it what no job has: jobs
-	// and idle part are the meter. Both are of the whole site, without `by` and filters. They are null
-	// in a bucket for a part of which a meter has no reading; `energy_idle` is negative where the jobs
-	// exceed the meter. The answer's `energy.meter` names both. `capacity` is what clusters had of the
-	// component `cores`, up to now, and `utilization` what was used of it: 1 is all. `capacity*Memory`,
-	// `utilization*GPUs` and `utilization*su` are about others. They are of the group's cluster where
-	// `cluster` is among the keys of by, else of all clusters whose records can pass the filters, and
-	// null where nothing was there. What was used where no capacity is known is not in a utilization;
-	// `lacking` says how much that is.
+	// time of cores beyond these CPU seconds, both of the records that have both components (`unused`
+	// is negative where these used more, and null where there are none), what usage is worth by the
+	// configuration, such as `cost` and `su`, a component, or COMPONENT*SCORE. Without it records and
+	// all components with their scores. With a block `energy` in the configuration: `energy` in kWh, of
+	// which `energy_measured` follows from joules of the records and `energy_modelled` from watts of
+	// their components; and `co2` in kg of CO2 equivalents, which is `co2_measured` and `co2_modelled`
+	// of that energy, by the factor of each hour, and `co2_embodied`, the part of the making of the
+	// hardware. A figure that is not known is null, as `co2` is where only the embodied part is known;
+	// what is in no figure is in `unpriced`: components without a power, and `energy` in kWh without a
+	// factor. The answer's `energy` has how many kWh are measured, and how many rest on a default: a
+	// PUE of 1, and full load. With a block `meter` in it: `energy_metered`, what the meters counted in
+	// kWh, and `energy_idle`, of it what no job has: jobs and idle part are the meter. Both are of the
+	// whole site, without `by` and filters. They are null in a bucket for a part of which a meter has
+	// no reading; `energy_idle` is negative where the jobs exceed the meter. The answer's
+	// `energy.meter` names both. `capacity` is what clusters had of the component `cores`, up to now,
+	// and `utilization` what was used of it: 1 is all. `capacity*Memory`, `utilization*GPUs` and
+	// `utilization*su` are about others. They are of the group's cluster where `cluster` is among the
+	// keys of by, else of all clusters whose records can pass the filters, and null where nothing was
+	// there. What was used where no capacity is known is not in a utilization; `lacking` says how much
+	// that is.
 	Measure string `query:"measure" list:"true"`
 	// A filter by the first value of a meta key or by a derived one: `where[project]=bell`, of several
 	// values one with `where[project]=bell,sagan`, and `where[project]=` records without a project. In
@@ -346,6 +347,8 @@ type DistributionsQuery struct {
 	// at least one. A record without the key meets none of them. Each VALUE is one, and a comma in it
 	// is a part of it.
 	Meta map[string]MetaTest `query:"meta"`
+	// `component[Cores][gte]=8`, of the first component of that name.
+	Component map[string]NumberTest `query:"component"`
 	Reading
 }
 

@@ -99,8 +99,8 @@ type changesAsk struct {
 	until  *uint64
 }
 
-// parseChanges reads a query of /v1/changes. It has no filters: one that is passed over would
-// be a feed with holes.
+// parseChanges reads a query of /v1/changes. It has no filters: a feed that
+// passes one over would have holes.
 func parseChanges(r *http.Request) (a changesAsk, err error) {
 	in, err := decodeQuery[struct {
 		v1.ChangesQuery

@@ -336,11 +336,10 @@ func askMemory(scheduler string, n need) string {
 // instead; nil where nothing was found.
 func (b *board) buildAdvice(ctx context.Context) (*Table, error) {
 	rules, found := adviceRules(), map[findingKey]*finding{}
-	whole, err := b.scanJobs(ctx, func(j *job) {
-		if !j.StartTime.Before(b.periods[0].From.Time) {
-			findWaste(rules, found, j, b.o.Keys.User, b.o.MemoryPerGB)
-		}
-	})
+	whole, err := b.scanJobs(ctx, func(j *job) { findWaste(rules, found, j, b.o.Keys.User, b.o.MemoryPerGB) })
+	if err == nil && !whole {
+		b.addNote("Advice is from a part of the jobs that began in the period, those that %s.", b.scanOrder().words)
+	}
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -348,9 +347,6 @@ func (b *board) buildAdvice(ctx context.Context) (*Table, error) {
 		return cmp.Or(cmp.Compare(x.rule, y.rule), y.lost.Cmp(x.lost), strings.Compare(x.record, y.record), strings.Compare(x.requested, y.requested))
 	})
 	t, left := adviceTable(rules, list, b.o.Keys.User, max(b.o.Top/3, 1))
-	if !whole {
-		b.addNote("Advice is from the %d jobs that %s.", scanned, b.scanOrder().words)
-	}
 	if left > 0 {
 		b.addNote("Of each kind of advice, what wasted most is shown; %s left out.", view.Plural(int64(left), "line"))
 	}

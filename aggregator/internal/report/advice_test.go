@@ -164,3 +164,27 @@ func TestLostByState_OfRandomJobs_IsTheSumOfThoseThatFailed(t *testing.T) {
 		t.Errorf("%d rows, want %d", len(table.Rows), len(words))
 	}
 }
+
+// More jobs began before a short period than are looked at, each larger than those of the period.
+func TestLargestJobs_ManyBeganBeforeThePeriod_AreThoseOfThePeriod(t *testing.T) {
+	t.Parallel()
+	var jobs []apitest.Job
+	for i := range 2100 {
+		jobs = append(jobs, apitest.Job{ID: fmt.Sprint("before", i), Group: "cms", User: "ann", Cores: 10, CPU: 10, Start: "2026-10-27T00:00:00Z", Stop: "2026-11-01T02:00:00Z"})
+	}
+	jobs = append(jobs, apitest.Job{ID: "waste", Group: "cms", User: "ann", Cores: 40, CPU: 3600, Start: "2026-11-05T00:00:00Z", Stop: "2026-11-06T02:00:00Z"})
+	w := worldOfSource(t, "slurm", jobs...)
+	query := url.Values{"of": {"group_id=cms"}, "period": {"2026-11"}}
+	if rows := rowsOf(t, w, "projects", "jobs", query); len(rows) == 0 || !strings.HasPrefix(rows[0], "waste | ") {
+		t.Errorf("the largest jobs are %v", rows)
+	}
+	if rows := rowsOf(t, w, "projects", "advice", query); len(rows) != 1 || !strings.Contains(rows[0], "waste") {
+		t.Errorf("advice is %v", rows)
+	}
+	d, err := report.Make(t.Context(), w.API(), "projects", query, now())
+	if err != nil || !slices.ContainsFunc(d.Notes, func(n string) bool {
+		return strings.Contains(n, "The largest jobs are from a part of the jobs")
+	}) {
+		t.Errorf("%v: no note of that not all jobs were looked at: %q", err, d.Notes)
+	}
+}

@@ -381,3 +381,21 @@ func TestCentre_MonthOfWhichAPartIsKnown_IsNamed(t *testing.T) {
 		t.Errorf("%q, want %q", b.notes, want)
 	}
 }
+
+// A server takes an address of 64 KiB.
+func TestJobFilter_ManyLongNames_FitInAnAddress(t *testing.T) {
+	for _, long := range []int{5, 40, 60, 400} {
+		f := jobFilter{keys: Keys{}.Whole(), meta: map[string]v1.MetaTest{}, owners: map[[2]string]bool{}}
+		for i := range 400 {
+			f.owners[[2]string{fmt.Sprintf("%s/%d", strings.Repeat("g", long), i), fmt.Sprintf("/DC=%s %d", strings.Repeat("ü", long/2), i)}] = true
+		}
+		f.narrowMeta()
+		address := v1.ListRecordsAddress(&v1.ListRecordsQuery{Meta: f.meta}, "ndjson")
+		if len(address) > 50<<10 {
+			t.Errorf("with names of %d letters the address has %d bytes", long, len(address))
+		}
+		if long == 5 && len(f.meta) == 0 {
+			t.Error("the server is not asked for the few names")
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"net/url"
 	"slices"
 	"time"
 
@@ -65,8 +66,9 @@ type jobQuery struct {
 	keys             Keys
 	where            map[string]string // conditions of /v1/usage
 	started, stopped v1.TimeTest
-	order            string // as /v1/records has it; "": -runtime
-	most             int    // how many are looked at: the first of the order when there are more
+	order            string     // as /v1/records has it; "": -runtime
+	most             int        // how many are looked at: the first of the order when there are more
+	filter           *jobFilter // whose they are; nil: as buildFilter finds
 	note             func(format string, args ...any)
 }
 
@@ -79,9 +81,11 @@ const mostRead = 10_000
 // are asked for once: the store finds them in one reading. Where the query has a mixed key it
 // must not be called.
 func (q *jobQuery) forEachJob(ctx context.Context, r v1.API, each func(*job) bool) (all bool, err error) {
-	filter, err := q.buildFilter(ctx, r)
-	if err != nil {
-		return false, err
+	filter := q.filter
+	if filter == nil {
+		if filter, err = q.buildFilter(ctx, r); err != nil {
+			return false, err
+		}
 	}
 	query := v1.ListRecordsQuery{
 		StartTime: q.started, StopTime: q.stopped, Meta: filter.meta, Archived: new(true),
@@ -205,17 +209,20 @@ func (q *jobQuery) buildFilter(ctx context.Context, r v1.API) (*jobFilter, error
 	return f, nil
 }
 
-// mostNamed is how many groups, and how many users, are asked of the server.
-const mostNamed = 500
+// namedBytes is how much the names of groups, and those of users, take at most that are asked of
+// the server: a server takes an address of 64 KiB.
+const namedBytes = 24 << 10
 
 // narrowMeta has the server leave out records of which neither group nor user is one of the owners'.
 func (f *jobFilter) narrowMeta() {
 	for i, key := range []string{f.keys.Group, f.keys.User} {
-		names := map[string]bool{}
+		names, size := map[string]bool{}, 0
 		for pair := range f.owners {
-			names[pair[i]] = true
+			if !names[pair[i]] {
+				names[pair[i]], size = true, size+len(url.QueryEscape("&meta["+key+"][any][1000]="+pair[i]))
+			}
 		}
-		if _, given := f.meta[key]; !given && !names[""] && len(names) <= mostNamed && len(names) > 0 {
+		if _, given := f.meta[key]; !given && !names[""] && size <= namedBytes && len(names) > 0 {
 			f.meta[key] = v1.MetaTest{Any: slices.Sorted(maps.Keys(names))}
 		}
 	}

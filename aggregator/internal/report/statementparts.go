@@ -184,47 +184,69 @@ func (s *statement) scanOrder() (o struct{ by, words string }) {
 	return o
 }
 
-// scanJobs looks at the jobs that ran in the period, those first that used the most core-hours until
-// their end, keeps the largest and passes each to more. It reports whether it has looked at all jobs;
-// without more it ends when no other job can be among the largest, since none uses more in the
-// period than in all.
+// scanJobs keeps the largest of the jobs that ran in the period, and passes those that began in it to
+// more. It looks at them and at those that began before it one after the other, each beginning with
+// what used the most core-hours until its end, and ends when no other can be among the largest:
+// none uses more in the period than in all. It reports whether more has all that it is for.
 func (s *statement) scanJobs(ctx context.Context, more func(*job)) (whole bool, err error) {
-	window := span{From: s.periods[0].From.Time, To: s.periods[0].To.Time}
-	within := window.timeTest()
-	list := []large{}
-	q := jobQuery{keys: s.o.Keys, where: s.o.Of, started: v1.TimeTest{Lt: within.Lt}, stopped: v1.TimeTest{Gte: within.Gte}, order: s.scanOrder().by, most: scanned, note: s.addNote}
+	within := span{From: s.periods[0].From.Time, To: s.periods[0].To.Time}
+	test := within.timeTest()
+	q := jobQuery{keys: s.o.Keys, where: s.o.Of, started: v1.TimeTest{Lt: test.Lt}, stopped: v1.TimeTest{Gte: test.Gte}, order: s.scanOrder().by, most: scanned, note: s.addNote}
 	if key := q.mixedKey(); key != "" {
 		s.addNote("The largest jobs are not named: no single job says its %s of itself.", key)
-		s.large = list
+		s.large = []large{}
 		return true, nil
 	}
-	proven := false
+	if q.filter, err = q.buildFilter(ctx, s.r); err != nil {
+		return false, err
+	}
+	top := largestOf{within: within, most: s.o.Top, list: []large{}}
+	q.started = test
 	whole, err = q.forEachJob(ctx, s.r, func(j *job) bool {
 		if more != nil {
 			more(j)
 		}
-		cores, _ := j.componentAmount("Cores")
-		if cores == nil || j.StopTime.IsZero() {
-			return true
-		}
-		all := new(big.Rat).Mul(cores, j.runtimeHours())
-		if proven = proven || len(list) == s.o.Top && all.Cmp(list[len(list)-1].used) < 0; proven {
-			return more != nil
-		}
-		from, to := window.clipJob(j)
-		one := large{job: *j, cores: cores, used: new(big.Rat).Mul(cores, hoursOf(to.Sub(from)))}
-		at, _ := slices.BinarySearchFunc(list, one, func(a, b large) int { return cmp.Or(b.used.Cmp(a.used), strings.Compare(a.RecordID, b.RecordID)) })
-		list = slices.Insert(list, at, one)[:min(len(list)+1, s.o.Top)]
-		return true
+		return top.addJob(j) || more != nil
 	})
 	if err != nil {
 		return false, err
 	}
-	if !whole && !proven && len(list) > 0 {
-		s.addNote("The largest jobs are of the %d that %s until their end.", scanned, s.scanOrder().words)
+	all := whole || top.proven
+	top.proven, q.started = false, v1.TimeTest{Lt: test.Gte}
+	before, err := q.forEachJob(ctx, s.r, top.addJob)
+	if err != nil {
+		return false, err
 	}
-	s.large = list
+	if (!all || !before) && s.now.Find("Cores") != nil {
+		s.addNote("The largest jobs are from a part of the jobs, those that %s until their end.", s.scanOrder().words)
+	}
+	s.large = top.list
 	return whole, nil
+}
+
+// largestOf keeps the jobs that used the most core-hours within a time.
+type largestOf struct {
+	within span
+	most   int
+	list   []large // the largest first
+	proven bool    // no job that comes later in the order of core-hours until the end is larger
+}
+
+// addJob reports whether a job that comes later in that order can be larger than those that it keeps.
+func (l *largestOf) addJob(j *job) bool {
+	cores, _ := j.componentAmount("Cores")
+	if cores == nil || j.StopTime.IsZero() {
+		return true
+	}
+	all := new(big.Rat).Mul(cores, j.runtimeHours())
+	if l.proven = l.proven || len(l.list) == l.most && all.Cmp(l.list[len(l.list)-1].used) < 0; l.proven {
+		return false
+	}
+	from, to := l.within.clipJob(j)
+	one := large{job: *j, cores: cores, used: new(big.Rat).Mul(cores, hoursOf(to.Sub(from)))}
+	at, _ := slices.BinarySearchFunc(l.list, one, func(a, b large) int { return cmp.Or(b.used.Cmp(a.used), strings.Compare(a.RecordID, b.RecordID)) })
+	l.list = slices.Insert(l.list, at, one)[:min(len(l.list)+1, l.most)]
+	return true
 }
 
 // clipJob returns the part of a job's time that is within the window.

@@ -209,7 +209,7 @@ func (x *Index) edgePieces(q *Query) (edges []piece, can bool) {
 	}
 	from, to := q.Edges[0], q.Edges[last]
 	first, end := x.grid.wholeDays(q)
-	if first >= end {
+	if first >= end || last > 1 && (q.Edges[1] < x.grid.dayStart(first) || q.Edges[last-1] > x.grid.dayStart(end)) {
 		return nil, false
 	}
 	if from != x.grid.dayStart(first) {

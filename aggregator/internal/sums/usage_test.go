@@ -46,6 +46,27 @@ func TestTheIndexSaysWhatTheObviousSlowSumSays(t *testing.T) {
 	}
 }
 
+// The table of days begins in 1970 and ends with 2100; buckets may begin where it does, or end there.
+func TestIndex_BucketsBeyondItsDays_SayWhatTheSlowSumSays(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, 2)
+	x := newIndex(t, Options{Views: b, Life: life, Zone: time.UTC}, []string{"group", "site", "user"})
+	for i, from := range []record.Time{x.grid.starts[0], x.grid.starts[1] - record.Hour, x.grid.starts[len(x.grid.starts)-2], x.grid.starts[len(x.grid.starts)-1] - 2*record.Hour, t0} {
+		b.post(record.Record{ID: fmt.Sprint("edge", i), Start: from, Stop: from + record.Hour, Components: b.components()})
+	}
+	b.follow(x)
+	for _, days := range [][]int{{-365, 0, 365}, {-1, 0, 1, 2}, {-1, 1, 40}, {0, 1, 2}} {
+		early := Query{Now: t0, Counts: true, CPU: "TotalCPU", Cores: "Cores"}
+		late := early
+		for _, d := range days {
+			early.Edges = append(early.Edges, x.grid.starts[0]+record.Time(d)*record.Day)
+			late.Edges = append([]record.Time{x.grid.starts[len(x.grid.starts)-1] - record.Time(d)*record.Day}, late.Edges...)
+		}
+		b.compareWithSlow(x, early)
+		b.compareWithSlow(x, late)
+	}
+}
+
 func life(v *store.View) (string, error) {
 	id, _ := v.Cluster()
 	return id, nil
@@ -55,6 +76,12 @@ func life(v *store.View) (string, error) {
 func (b *box) ask(x *Index) string {
 	b.t.Helper()
 	q := b.question(x.grid)
+	return b.compareWithSlow(x, q)
+}
+
+// compareWithSlow holds the answer to a question against the slow one, and returns its way.
+func (b *box) compareWithSlow(x *Index, q Query) string {
+	b.t.Helper()
 	a, err := x.Answer(context.Background(), q)
 	if err != nil {
 		b.t.Fatal(err)

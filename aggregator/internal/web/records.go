@@ -475,15 +475,16 @@ func (f filter) storeQuery() (store.Query, error) {
 		return q, err
 	}
 	for _, bound := range []struct {
-		text string
-		set  func(int64)
-	}{{f.TookFrom, q.Runtime.GTE}, {f.TookBelow, q.Runtime.LT}} {
+		text  string
+		least int64
+		set   func(int64)
+	}{{f.TookFrom, 0, q.Runtime.GTE}, {f.TookBelow, 1, q.Runtime.LT}} {
 		if bound.text == "" {
 			continue
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(bound.text), 10, 64)
-		if err != nil || n < 0 {
-			return q, badRequest("%q is no run time; write whole seconds.", bound.text)
+		if err != nil || n < bound.least {
+			return q, badRequest("The run time is %q; write whole seconds, %d or more.", bound.text, bound.least)
 		}
 		bound.set(n)
 	}

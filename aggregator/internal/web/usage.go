@@ -361,7 +361,7 @@ func (p *Pages) measureChoices(known *v1.Usage) []choice {
 	if !known.Complete.Limited { // a part of the records beside what all run on is no share
 		list = append(list, choice{Value: "utilization", Text: "Utilization", Group: "Capacity"}, choice{Value: "capacity", Text: "Capacity (core-hours)", Group: "Capacity"})
 	}
-	add("Quality", "wait", "efficiency")
+	add("Quality", "wait", "efficiency", "unused")
 	return list
 }
 

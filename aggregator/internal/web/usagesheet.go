@@ -172,6 +172,8 @@ func measureName(name string) string {
 		return "Mean wait"
 	case "efficiency":
 		return "CPU efficiency"
+	case "unused":
+		return "Core-hours without CPU time"
 	}
 	return name
 }

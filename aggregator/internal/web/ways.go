@@ -176,7 +176,7 @@ func columnMeasure(t *report.Table, c *report.Column) string {
 	case "wait":
 		return "wait"
 	case "efficiency", "unused":
-		return "efficiency"
+		return c.Name
 	}
 	return ""
 }
@@ -244,7 +244,7 @@ func (w *ways) figureAddress(name string) string {
 	word, _, _ := strings.Cut(name, " (")
 	measure := map[string]string{
 		"Cost": "cost", "Cores": "Cores", "GPUs": "GPUs", "Memory": "Memory", "MemoryUsed": "MemoryUsed", "Jobs": "jobs", "People": "people", "Mean wait": "wait",
-		"CPU efficiency": "efficiency", "Unused": "efficiency", "Energy": "energy", "CO2": "co2", "Utilization": "utilization",
+		"CPU efficiency": "efficiency", "Unused": "unused", "Energy": "energy", "CO2": "co2", "Utilization": "utilization",
 	}[word]
 	return w.sumAddress(0, measure)
 }

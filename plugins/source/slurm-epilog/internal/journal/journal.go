@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,7 +89,7 @@ func Open(ctx context.Context, opt Options) (*Journal, error) {
 
 // refuseSegments returns an error where a version before 1.0 kept the journal.
 func refuseSegments(dir string) error {
-	old, err := filepath.Glob(filepath.Join(dir, "[0-9]*.log"))
+	old, err := filepath.Glob(filepath.Join(dir, strings.Repeat("[0-9]", 20)+".log"))
 	if err == nil && len(old) > 0 {
 		err = fmt.Errorf("%s is of a version before 1.0, which this one does not read; move it away: the jobs of epilogs in it that have no record yet are then known to slurmdbd only", old[0])
 	}
