@@ -134,7 +134,7 @@ func (s *statement) addValues(ctx context.Context, out map[string][]string, keys
 	}
 	for _, g := range a.Groups {
 		for i, value := range g.Values {
-			if value != nil && !slices.Contains(out[keys[i]], *value) {
+			if value != nil && i < len(keys) && !slices.Contains(out[keys[i]], *value) {
 				out[keys[i]] = append(out[keys[i]], *value)
 			}
 		}
