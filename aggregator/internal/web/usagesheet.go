@@ -173,7 +173,7 @@ func measureName(name string) string {
 	case "efficiency":
 		return "CPU efficiency"
 	case "unused":
-		return "Core-hours without CPU time"
+		return "Unused cores"
 	}
 	return name
 }
