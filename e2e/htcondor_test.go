@@ -123,7 +123,7 @@ func condorAd(t testing.TB, ad map[string]string) (string, condorRun) {
 	r := condorRun{Start: number("JobCurrentStartDate"), Submit: number("QDate"),
 		Cores:  first("CpusProvisioned", "MachineAttrCpus0", "RequestCpus"),
 		Memory: first("MemoryProvisioned", "RequestMemory"),
-		GPUs:   number("GPUsProvisioned"), User: ad["Owner"], Group: ad["AcctGroup"], Host: "rig"}
+		GPUs:   first("GPUsProvisioned", "RequestGPUs"), User: ad["Owner"], Group: ad["AcctGroup"], Host: "rig"}
 	if r.Group == "" { // that of the proxy
 		r.Group = ad["x509UserProxyVOName"]
 	}

@@ -562,7 +562,7 @@ func TestWarehouse_ClusterRestored_RowsAreReplacedAndNotDoubled(t *testing.T) {
 	if out, err := w.agg.Bursar("actions", "run", "warehouse/national", "check=all"); err != nil {
 		t.Fatal(out, err)
 	}
-	// A run that went on as the snapshot was saved may have done it before the one that was ordered.
+	// A run that went on as the snapshot was saved may have done it before the ordered run.
 	w.says("all rows of the cluster are written anew: the cluster is in the epoch")
 	w.shake(30)
 	w.rest()

@@ -111,7 +111,7 @@ func (s *statement) recordValues(ctx context.Context) (map[string][]string, erro
 	if hasStatus(err, http.StatusBadRequest) {
 		err = nil
 		for _, key := range keys {
-			if one := s.addValues(ctx, out, key); one != nil && !hasStatus(one, http.StatusBadRequest) { // there is no such key
+			if one := s.addValues(ctx, out, key); one != nil && !hasStatus(one, http.StatusBadRequest) { // the key is not known
 				err = cmp.Or(err, one)
 			}
 		}
