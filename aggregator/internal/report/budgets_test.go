@@ -133,4 +133,32 @@ func TestSummary_PreviousPeriod_TouchesTheFirst(t *testing.T) {
 	}
 }
 
+// Pages of people begin a length with a whole day, and name the period before it by what it is.
+func TestBoard_PeriodBefore_IsNamedByWhatItIs(t *testing.T) {
+	w := budgeted(t, accounting.Budget{Unit: accounting.CoreHours, Every: calendar.Year})
+	now := now()
+	for _, c := range []struct {
+		period string
+		from   time.Time
+		before string
+	}{
+		{"40d", now.Truncate(24*time.Hour).AddDate(0, 0, -40), ""},
+		{"this-month", time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC), now.AddDate(0, -1, 0).Format("January 2006") + " to the same day"},
+		{"this-year", time.Date(now.Year(), 1, 1, 0, 0, 0, 0, time.UTC), ""},
+	} {
+		d := makeReport(t, w, "centre", "period="+c.period)
+		first, before := d.Periods[0], d.Periods[1]
+		if !first.From.Equal(c.from) || before.To.After(first.From.Time) {
+			t.Errorf("%s: from %s, before it %s to %s", c.period, first.From, before.From, before.To)
+		}
+		want := c.before
+		if want == "" {
+			want = report.PeriodOf("", before.From.Time, before.To.Time, time.UTC).Name
+		}
+		if before.Name != want {
+			t.Errorf("%s: beside %q, want %q", c.period, before.Name, want)
+		}
+	}
+}
+
 func length(p report.Period) time.Duration { return p.To.Sub(p.From.Time) }

@@ -235,16 +235,13 @@ func (q *Query) resolvePrevious(ctx context.Context, r v1.API, whole bool) error
 	if err != nil {
 		return fmt.Errorf("%w: period: %w", ErrQuery, err)
 	}
-	s := previousWindow(list[0], span{From: time.UnixMicro(int64(w.From)), To: time.UnixMicro(int64(w.To))}, q.Now, zone)
+	unit := calendar.None
 	if whole {
-		unit, err := calendar.ParseUnit(cmp.Or(q.One("bucket"), "day"))
-		if err != nil {
+		if unit, err = calendar.ParseUnit(cmp.Or(q.One("bucket"), "day")); err != nil {
 			return fmt.Errorf("%w: bucket: %w", ErrQuery, err)
 		}
-		if from := w.InIntervals(unit, zone).From; from != w.From {
-			s = span{From: time.UnixMicro(int64(from - (w.To - from))), To: time.UnixMicro(int64(from))}
-		}
 	}
+	s := previousWindow(list[0], span{From: time.UnixMicro(int64(w.From)), To: time.UnixMicro(int64(w.To))}, unit, q.Now, zone)
 	q.values["period"] = []string{list[0], s.windowWord(zone)}
 	return nil
 }

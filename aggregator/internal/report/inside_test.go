@@ -22,6 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -246,15 +247,20 @@ func TestAPeriodIsComparedWithTheOneBeforeIt(t *testing.T) {
 		return v
 	}
 	const today = "2026-11-22 13:00"
-	for _, c := range []struct{ word, from, to, want string }{
-		{"last-month", "2026-10-01 00:00", "2026-11-01 00:00", "2026-09-01 00:00 2026-10-01 00:00"},
-		{"2026-03", "2026-03-01 00:00", "2026-04-01 00:00", "2026-02-01 00:00 2026-03-01 00:00"},
-		{"this-month", "2026-11-01 00:00", today, "2026-10-01 00:00 2026-10-22 13:00"},
-		{"2026-11", "2026-11-01 00:00", "2026-12-01 00:00", "2026-10-01 00:00 2026-10-22 13:00"},
-		{"2026", "2026-01-01 00:00", "2027-01-01 00:00", "2025-01-01 00:00 2025-11-22 13:00"},
-		{"2d", "2026-11-20 13:00", today, "2026-11-18 13:00 2026-11-20 13:00"},
+	for _, c := range []struct {
+		word, from, to string
+		unit           calendar.Unit
+		want           string
+	}{
+		{"last-month", "2026-10-01 00:00", "2026-11-01 00:00", calendar.Day, "2026-09-01 00:00 2026-10-01 00:00"},
+		{"2026-03", "2026-03-01 00:00", "2026-04-01 00:00", calendar.None, "2026-02-01 00:00 2026-03-01 00:00"},
+		{"this-month", "2026-11-01 00:00", today, calendar.None, "2026-10-01 00:00 2026-10-22 13:00"},
+		{"2026-11", "2026-11-01 00:00", "2026-12-01 00:00", calendar.None, "2026-10-01 00:00 2026-10-22 13:00"},
+		{"2026", "2026-01-01 00:00", "2027-01-01 00:00", calendar.None, "2025-01-01 00:00 2025-11-22 13:00"},
+		{"2d", "2026-11-20 13:00", today, calendar.None, "2026-11-18 13:00 2026-11-20 13:00"},
+		{"2d", "2026-11-20 00:00", today, calendar.Day, "2026-11-17 11:00 2026-11-20 00:00"},
 	} {
-		got := previousWindow(c.word, span{From: at(c.from), To: at(c.to)}, at(today), time.UTC)
+		got := previousWindow(c.word, span{From: at(c.from), To: at(c.to)}, c.unit, at(today), time.UTC)
 		if text := got.From.UTC().Format(view.MinuteLayout) + " " + got.To.UTC().Format(view.MinuteLayout); text != c.want {
 			t.Errorf("%s: %s, want %s", c.word, text, c.want)
 		}

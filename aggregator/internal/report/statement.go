@@ -166,22 +166,28 @@ func (s *statement) usageOfPeriod(ctx context.Context, q v1.UsageQuery, period i
 }
 
 // resolvePeriods finds out what the period is, what it is compared with, and whether there is
-// anything in it.
+// anything in it. A length, such as 30d, begins with a whole day, as the tables by day do.
 func (s *statement) resolvePeriods(ctx context.Context) error {
+	q := v1.UsageQuery{Window: s.o.Period, Unit: "hour", Zone: s.o.Zone, Where: s.o.Of}
+	if w, err := calendar.ParseWindow(s.o.Period, record.Time(s.o.Now.UnixMicro()), s.zone); err == nil {
+		if from := w.InIntervals(calendar.Day, s.zone).From; from != w.From {
+			q.Window, q.From = "", from.Std().Format(time.RFC3339)
+		}
+	}
 	var err error
-	if s.now, err = askUsage(ctx, s.r, v1.UsageQuery{Window: s.o.Period, Unit: "hour", Zone: s.o.Zone, Where: s.o.Of}); err != nil {
+	if s.now, err = askUsage(ctx, s.r, q); err != nil {
 		return fmt.Errorf("report statement of %s: %w", s.o.Period, err)
 	}
 	if s.now.Records == 0 {
 		n := absent{of: "report statement", where: s.o.Of, zone: s.o.Zone, periods: []string{s.o.Period}, begin: windowOf(s.now).From}
 		return n.explainAbsence(ctx, s.r)
 	}
-	before := previousWindow(s.o.Period, windowOf(s.now), s.o.Now, s.zone)
+	before := previousWindow(s.o.Period, windowOf(s.now), calendar.Day, s.o.Now, s.zone)
 	s.periods = []Period{windowOf(s.now).namedPeriod(s.o.Period, s.zone), before.namedPeriod("", s.zone)}
 	if name := &s.periods[0].Name; windowOf(s.now).To.After(s.o.Now) && !strings.HasSuffix(*name, v1.ToDate) {
 		*name += v1.ToDate
 	}
-	if begin := before.From.In(s.zone); before.To.Before(windowOf(s.now).From) && begin.Day() == 1 {
+	if begin := before.From.In(s.zone); before.To.Before(windowOf(s.now).From) && begin.AddDate(0, 1, 0).Equal(windowOf(s.now).From) {
 		s.periods[1].Name = begin.Format("January 2006") + " to the same day"
 	}
 	if s.before, err = s.usageOfPeriod(ctx, v1.UsageQuery{}, 1); err != nil {
@@ -244,14 +250,13 @@ func (s *statement) costOfPeriod(a *v1.Usage, period int) *big.Rat {
 }
 
 // previousWindow is the window before that of a word, as /v1/usage compares: the month before a
-// month, and of what goes on the start of it.
-func previousWindow(word string, s span, now time.Time, zone *time.Location) span {
+// month, of what goes on the start of it, and of a length by intervals the same time before.
+func previousWindow(word string, s span, unit calendar.Unit, now time.Time, zone *time.Location) span {
 	at := record.Time(now.UnixMicro())
-	w, err := calendar.ParseWindow(word, at, zone)
-	if err != nil {
-		return span{From: s.From.Add(-s.To.Sub(s.From)), To: s.From}
+	before, err := calendar.ParseWindow(word, at, zone)
+	if err == nil {
+		before, err = before.InIntervals(unit, zone).Comparison("previous", at, zone)
 	}
-	before, err := w.Comparison("previous", at, zone)
 	if err != nil {
 		return span{From: s.From.Add(-s.To.Sub(s.From)), To: s.From}
 	}
