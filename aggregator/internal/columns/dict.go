@@ -145,6 +145,18 @@ func (d *Dict) InlineKV(key string) (id uint32, ok bool) {
 	return id, ok
 }
 
+// MayHaveKey reports whether a row of a block can have the key: the dictionary has it, or rows
+// hold keys that are not in it.
+func (d *Dict) MayHaveKey(key string) bool {
+	if _, inline := d.InlineKV(key); inline {
+		return true
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	_, known := d.index[TableKey][key]
+	return known
+}
+
 func (d *Dict) findPair(key string, p pair) (uint32, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

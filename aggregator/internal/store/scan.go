@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -115,6 +116,27 @@ func (v *View) scanLoose(ctx context.Context, p *plan, loose func(*columns.Row) 
 // number. The row is yield's to keep.
 func (v *View) OpenRecords(ctx context.Context, yield func(*columns.Row) error) error {
 	return v.eachOpenRow(ctx, &plan{Query: &Query{}}, yield)
+}
+
+// LacksKey reports that no record has the meta key. It is quick, and false as well where a record
+// that is gone had it, or where blocks hold keys that the dictionary does not have. A record that
+// an archive has may have had the key: see [View.HasKeys].
+func (v *View) LacksKey(ctx context.Context, key string) (bool, error) {
+	if v.memory.dict.MayHaveKey(key) {
+		return false, nil
+	}
+	lacks := true
+	err := v.scanLoose(ctx, &plan{Query: &Query{}}, func(row *columns.Row) error {
+		if slices.ContainsFunc(row.Record.Meta, func(e record.MetaEntry) bool { return e.Key == key }) {
+			lacks = false
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return lacks, err
 }
 
 // MetaCounts returns how many shown records have each value of the key. A record

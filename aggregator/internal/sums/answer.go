@@ -147,6 +147,9 @@ func (x *Index) sumAtView(ctx context.Context, v *store.View, q *Query) (*accumu
 // sumInMemory adds up what the index has in memory at a view, and what rows must be read
 // for, while the index does not move. The rest is on disk.
 func (x *Index) sumInMemory(ctx context.Context, v *store.View, q *Query) (*accumulator, *diskQuery, error) {
+	if err := x.findLacking(ctx, v, q); err != nil {
+		return nil, nil, err
+	}
 	edges, can := x.edgePieces(q)
 	if !can {
 		t, err := sumRows(ctx, v, q)
@@ -231,20 +234,53 @@ func (g *grid) wholeDays(q *Query) (first, end day) {
 }
 
 // canAnswer reports whether the index has the sums of the whole days of the question.
-func (x *Index) canAnswer(q *Query) bool {
+func (x *Index) canAnswer(ctx context.Context, q *Query) (can bool, err error) {
 	if q.checkQuery() != nil {
-		return false
+		return false, nil
+	}
+	if slices.ContainsFunc(q.By, func(key string) bool { return x.isOther(q, key) }) {
+		v, err := x.Views.View()
+		if err == nil {
+			err = errors.Join(x.findLacking(ctx, v, q), v.Close())
+		}
+		if err != nil {
+			return false, err
+		}
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	_, can := x.edgePieces(q)
-	return can
+	_, can = x.edgePieces(q)
+	return can, nil
 }
 
-// hasKeys reports whether the dimensions have all keys of the question, and no record
-// has more than one value for one of them.
+// isOther reports whether a key of the question is a meta key and not a dimension. The index can
+// be from before a change of the classes.
+func (x *Index) isOther(q *Query, key string) bool {
+	return !slices.Contains(x.dims, key) && !isClass(x.Classes, key) && !isClass(q.classes, key) && !record.IsEndKey(key)
+}
+
+// findLacking finds the keys by which the question groups and that no record of the view has.
+func (x *Index) findLacking(ctx context.Context, v *store.View, q *Query) error {
+	q.lacking = nil
+	for _, key := range q.By {
+		if !x.isOther(q, key) || v.HasKeys(q.Edges[0], q.Edges[len(q.Edges)-1], key) != nil {
+			continue
+		}
+		lacks, err := v.LacksKey(ctx, key)
+		if err != nil {
+			return err
+		}
+		if lacks {
+			q.lacking = append(q.lacking, key)
+		}
+	}
+	return nil
+}
+
+// hasKeys reports whether the dimensions have all keys of the question that some record has, and
+// no record has more than one value for one of them.
 func (x *Index) hasKeys(q *Query) bool {
-	names := slices.Clone(q.By)
+	names := slices.DeleteFunc(slices.Clone(q.By), func(key string) bool { return slices.Contains(q.lacking, key) })
 	if q.People != "" {
 		names = append(names, q.People)
 	}
@@ -327,7 +363,9 @@ func (x *Index) groupOf(t *accumulator, from *tuple, at []int) int64 {
 	to := emptyTuple(len(at))
 	to.part = from.part
 	for i, k := range at {
-		to.values[i], to.lacks[i] = from.values[k], from.lacks[k]
+		if to.lacks[i] = k < 0; k >= 0 { // else no record has the key
+			to.values[i], to.lacks[i] = from.values[k], from.lacks[k]
+		}
 	}
 	n := t.groups.addTuple(to)
 	if t.groups.dropped[n] {

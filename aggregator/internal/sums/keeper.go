@@ -244,8 +244,13 @@ func (k *Keeper) requestRenewal() {
 
 // Answer answers a question of the present state of the store.
 func (k *Keeper) Answer(ctx context.Context, q Query) (*Answer, error) {
+	if c := k.classes.Load(); c != nil {
+		q.classes = *c
+	}
 	for _, x := range k.currentIndexes() {
-		if !x.canAnswer(&q) {
+		if can, err := x.canAnswer(ctx, &q); err != nil {
+			return nil, err
+		} else if !can {
 			continue
 		}
 		a, err := x.Answer(ctx, q)
@@ -256,9 +261,6 @@ func (k *Keeper) Answer(ctx context.Context, q Query) (*Answer, error) {
 			k.dropIndexes(ctx, err)
 		}
 		break
-	}
-	if c := k.classes.Load(); c != nil {
-		q.classes = *c
 	}
 	return Rows(ctx, k.opt.Views, q)
 }

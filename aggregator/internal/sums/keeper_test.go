@@ -3,6 +3,7 @@ package sums
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -75,6 +76,27 @@ func TestAKeeperAnswersWhileItsIndexesAreMadeAnew(t *testing.T) {
 	way(t, k, Query{Edges: day, By: []string{"group"}}, "index")
 	k.Set(Settings{})
 	way(t, k, bySite, "scan")
+}
+
+func TestKeeper_KeyThatNoRecordHas_NeedsNoRows(t *testing.T) {
+	b := newBox(t, 23)
+	for range 5 {
+		b.step()
+	}
+	k := kept(t, b, Options{})
+	k.Set(Settings{Dimensions: []string{"site", "user"}, Zones: []string{"UTC"}})
+	q := Query{Edges: []record.Time{record.MinTime, record.MaxTime}, By: []string{"site", "rack"}, Now: t0}
+	way(t, k, q, "index and scan")
+	known := func(a *Answer) bool { return slices.ContainsFunc(a.Groups, func(g Group) bool { return !g.Lacks[1] }) }
+	if a := b.answer(q, func(q Query) (*Answer, error) { return k.Answer(t.Context(), q) }); known(a) {
+		t.Errorf("%+v", a.Groups)
+	}
+	for _, stop := range []record.Time{record.None, t0 + record.Hour} { // one goes on, one has ended
+		b.post(record.Record{ID: fmt.Sprint("racked", stop), Start: t0, Stop: stop, Meta: record.Meta{{Key: "rack", Values: []string{"r1"}}, {Key: "site", Values: []string{"site1"}}}, Components: b.components()})
+		if a := b.answer(q, func(q Query) (*Answer, error) { return k.Answer(t.Context(), q) }); !known(a) || a.Way != "scan" {
+			t.Errorf("%s: %+v", a.Way, a.Groups)
+		}
+	}
 }
 
 func TestAnIndexThatIsTooLargeIsGivenUp(t *testing.T) {

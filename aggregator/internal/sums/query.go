@@ -77,6 +77,8 @@ type Query struct {
 
 	// classes are what is known of keys that are no meta keys.
 	classes []Class
+	// lacking are the keys of By that no record has.
+	lacking []string
 }
 
 // Filter chooses by the value of a key, of a meta key by the first one.

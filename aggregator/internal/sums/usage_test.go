@@ -132,7 +132,7 @@ func (b *box) question(g *grid) Query {
 	if whole > 0 && rng.IntN(8) == 0 { // all that there ever was
 		q.Edges[0], q.Edges[len(q.Edges)-1] = record.MinTime, record.MaxTime
 	}
-	for _, key := range []string{"site", "group", "user", "note"} {
+	for _, key := range []string{"site", "rack", "group", "user", "note"} { // no record has a rack
 		if rng.IntN(4) == 0 {
 			q.By = append(q.By, key)
 		}
