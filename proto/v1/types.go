@@ -1230,7 +1230,7 @@ type MeasureLacking struct {
 type MeasureCompared struct {
 	Before     Figures `json:"before"`
 	Difference Figures `json:"difference"`
-	// The difference as a part of before; null when there was nothing.
+	// The difference as a part of before; null when there was nothing, or less than that.
 	Relative Figures `json:"relative"`
 }
 

@@ -371,7 +371,7 @@ func (s *statement) unitDivisor(name string) *big.Rat {
 
 // relativeChange is the part by which something grew; not known where there was nothing.
 func relativeChange(now, before *big.Rat) Cell {
-	if now == nil || before == nil || before.Sign() == 0 {
+	if now == nil || before == nil || before.Sign() <= 0 {
 		return Cell{}
 	}
 	return v1.Rat(new(big.Rat).Quo(new(big.Rat).Sub(now, before), before))

@@ -110,14 +110,14 @@ func (s *Table) appendDifference(b []byte, c *Column, g int) []byte {
 }
 
 // appendRelative writes the difference as a part of what was before: 1 is twice as
-// much. It is null where there was nothing.
+// much. It is null where there was nothing, or less than nothing of what is not used.
 func (s *Table) appendRelative(b []byte, c *Column, g int) []byte {
 	if c.whole == nil || s.hasNoFigure(c, g) || !s.isComparable(c, g) {
 		return append(b, "null"...)
 	}
 	now, ok := c.cellValue(c.whole, g)
 	before, had := c.cellValue(c.before, g)
-	if !ok || !had || before == 0 {
+	if !ok || !had || before <= 0 {
 		return append(b, "null"...)
 	}
 	return appendReal(b, (now-before)/before)

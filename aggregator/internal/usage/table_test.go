@@ -232,6 +232,24 @@ func TestGroupsOfEitherWindowAreCompared(t *testing.T) {
 	}
 }
 
+func TestTable_ChangeOfLessThanNothing_IsNoPart(t *testing.T) {
+	now, before := testWindow(t, "2026-03"), testWindow(t, "2026-02")
+	ask := func(_ context.Context, q sums.Query) (*sums.Answer, error) {
+		cores, cpu := sums.SumOf(4e6), sums.SumOf(1e6)
+		if q.Edges[0] == before.From { // more was used than requested
+			cores, cpu = sums.SumOf(1e6), sums.SumOf(3e6)
+		}
+		return &sums.Answer{Edges: q.Edges, Groups: make([]sums.Group, 1), Records: make([]uint64, 1), Cores: []sums.Sum{cores}, CPU: []sums.Sum{cpu}}, nil
+	}
+	s, err := MakeTable(t.Context(), plain(ask), Request{Window: now, Versus: &before, Measures: []string{"unused"}, CPU: "TotalCPU", Cores: "Cores"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(s.AppendJSON(nil, []byte("{}"))), `"compared":{"before":[-2],"difference":[5],"relative":[null]}`; !strings.Contains(got, want) {
+		t.Errorf("no %s in\n%s", want, got)
+	}
+}
+
 func TestTooManyCellsAreRefusedWithWhatHelps(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		ask := func(_ context.Context, q sums.Query) (*sums.Answer, error) {
