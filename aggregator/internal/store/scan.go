@@ -118,6 +118,19 @@ func (v *View) OpenRecords(ctx context.Context, yield func(*columns.Row) error) 
 	return v.eachOpenRow(ctx, &plan{Query: &Query{}}, yield)
 }
 
+// Latest returns an instant after which no record of the view that has ended starts or stops. It
+// may be later than the last of these, since it looks at no row of a block.
+func (v *View) Latest() record.Time {
+	latest := record.None
+	for _, z := range v.memory.zones {
+		latest = max(latest, z.MaxStart, z.MaxStop)
+	}
+	for _, w := range v.memory.waiting {
+		latest = max(latest, w.row.Record.Start, w.row.ShownStop())
+	}
+	return latest
+}
+
 // LacksKey reports that no record has the meta key. It is quick, and false as well where a record
 // that is gone had it, or where blocks hold keys that the dictionary does not have. A record that
 // an archive has may have had the key: see [View.HasKeys].

@@ -13,6 +13,7 @@ import (
 // order in which things are added does not matter.
 type accumulator struct {
 	q       *Query
+	edges   []record.Time // of the answer
 	buckets int
 	groups  *keys
 	ends    OpenEnds
@@ -122,7 +123,7 @@ func newAccumulator(q *Query, v *store.View) (*accumulator, error) {
 // emptyAccumulator has no groups.
 func emptyAccumulator(q *Query) *accumulator {
 	return &accumulator{
-		q: q, buckets: len(q.Edges) - 1,
+		q: q, edges: q.Edges, buckets: len(q.Edges) - 1,
 		columnOf: map[columnName]*column{}, targets: map[string]*target{}, ofLayouts: map[*layout]uint64{}, people: map[person]uint64{},
 	}
 }

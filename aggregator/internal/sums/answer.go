@@ -146,19 +146,21 @@ func (x *Index) sumAtView(ctx context.Context, v *store.View, q *Query) (*accumu
 
 // sumInMemory adds up what the index has in memory at a view, and what rows must be read
 // for, while the index does not move. The rest is on disk.
-func (x *Index) sumInMemory(ctx context.Context, v *store.View, q *Query) (*accumulator, *diskQuery, error) {
-	if err := x.findLacking(ctx, v, q); err != nil {
+func (x *Index) sumInMemory(ctx context.Context, v *store.View, asked *Query) (*accumulator, *diskQuery, error) {
+	q, err := x.fitQuery(ctx, v, asked)
+	if err != nil {
 		return nil, nil, err
 	}
 	edges, can := x.edgePieces(q)
 	if !can {
-		t, err := sumRows(ctx, v, q)
+		t, err := sumRows(ctx, v, asked)
 		return t, nil, err
 	}
 	t, err := newAccumulator(q, v)
 	if err != nil {
 		return nil, nil, err
 	}
+	t.edges = asked.Edges
 	t.memory, t.way = memoryOf(ctx), "index"
 	k := &groupedSums{sums: &x.sums, groups: x.groupsOf(t), who: slices.Index(x.dims, t.q.People)}
 	x.addInMemory(t, k)
@@ -235,22 +237,47 @@ func (g *grid) wholeDays(q *Query) (first, end day) {
 
 // canAnswer reports whether the index has the sums of the whole days of the question.
 func (x *Index) canAnswer(ctx context.Context, q *Query) (can bool, err error) {
-	if q.checkQuery() != nil {
+	if q.checkQuery() != nil || q.ofRows() {
 		return false, nil
-	}
-	if slices.ContainsFunc(q.By, func(key string) bool { return x.isOther(q, key) }) {
-		v, err := x.Views.View()
-		if err == nil {
-			err = errors.Join(x.findLacking(ctx, v, q), v.Close())
-		}
-		if err != nil {
-			return false, err
-		}
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	_, can = x.edgePieces(q)
-	return can, nil
+	if _, can = x.edgePieces(q); can {
+		return true, nil
+	}
+	v, err := x.Views.View()
+	if err != nil {
+		return false, err
+	}
+	fitted, err := x.fitQuery(ctx, v, q)
+	if err = errors.Join(err, v.Close()); err == nil {
+		_, can = x.edgePieces(fitted)
+	}
+	return can, err
+}
+
+// fitQuery returns the question as the index can answer it: it knows which keys no record has, and
+// ends with a whole day where nothing is known of the rest of that day.
+func (x *Index) fitQuery(ctx context.Context, v *store.View, q *Query) (*Query, error) {
+	fitted := *q
+	if err := x.findLacking(ctx, v, &fitted); err != nil {
+		return nil, err
+	}
+	last := len(q.Edges) - 1
+	if to := q.Edges[last]; to >= q.Now && x.grid.covers(to, to) && !x.grid.isStart(to) && v.Latest() < to && !x.isOpenFrom(to) {
+		fitted.Edges = append(slices.Clone(q.Edges[:last]), x.grid.dayStart(x.grid.dayOf(to)+1))
+	}
+	return &fitted, nil
+}
+
+// isOpenFrom reports whether a run that goes on starts at an instant or later.
+func (x *Index) isOpenFrom(t record.Time) bool {
+	for _, r := range x.open {
+		if r.start >= t {
+			return true
+		}
+	}
+	return false
 }
 
 // isOther reports whether a key of the question is a meta key and not a dimension. The index can

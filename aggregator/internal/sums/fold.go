@@ -43,7 +43,7 @@ func (t *accumulator) groupPlaces() *places {
 func (t *accumulator) buildAnswer() *Answer {
 	p := t.groupPlaces()
 	place := p.of
-	a := &Answer{Edges: t.q.Edges, By: t.q.By, Credit: t.q.Credit, Groups: p.groups, Open: t.open, Several: t.many}
+	a := &Answer{Edges: t.edges, By: t.q.By, Credit: t.q.Credit, Groups: p.groups, Open: t.open, Several: t.many}
 	t.answerCounts(a, place)
 	t.answerPeople(a, place)
 	t.answerUsed(a, place)

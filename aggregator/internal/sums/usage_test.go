@@ -67,6 +67,37 @@ func TestIndex_BucketsBeyondItsDays_SayWhatTheSlowSumSays(t *testing.T) {
 	}
 }
 
+// The rest of a day is left out where nothing of it is known, and only there.
+func TestIndex_EndOfTheWindowInADay_IsThatOfTheRows(t *testing.T) {
+	of := func(id string, start, stop record.Time) record.Record {
+		return record.Record{ID: id, Start: start, Stop: stop, Submit: record.None, Components: []record.Component{{Name: "Cores", Amount: 2}}}
+	}
+	day := t0 - t0%record.Day
+	for _, c := range []struct {
+		name    string
+		more    record.Record
+		to, now record.Time // hours of the day
+		way     string
+	}{
+		{"all ended", of("b", day, day+3*record.Hour), 5, 5, "index"},
+		{"a stop at the end", of("b", day, day+5*record.Hour), 5, 5, "index and scan"},
+		{"a stop after it", of("b", day, day+6*record.Hour), 5, 5, "index and scan"},
+		{"a start after it", of("b", day+6*record.Hour, day), 5, 5, "index and scan"},
+		{"one goes on", of("b", day+record.Hour, record.None), 5, 5, "index"},
+		{"one goes on, and now is later", of("b", day+record.Hour, record.None), 5, 7, "index and scan"},
+		{"one goes on that starts later", of("b", day+6*record.Hour, record.None), 5, 5, "index and scan"},
+		{"nothing before today", of("b", day+record.Hour, day+2*record.Hour), 5, 4, "index"},
+	} {
+		b := newBox(t, 3)
+		b.post(of("a", day-record.Day, day-record.Hour), c.more)
+		x := newIndex(t, Options{Views: b, Life: life}, []string{"site"})
+		q := Query{Edges: []record.Time{day - 2*record.Day, day, day + c.to*record.Hour}, Now: day + c.now*record.Hour, Counts: true, Levels: true, CPU: "TotalCPU", Cores: "Cores"}
+		if way := b.compareWithSlow(x, q); way != c.way {
+			t.Errorf("%s: %s, want %s", c.name, way, c.way)
+		}
+	}
+}
+
 func life(v *store.View) (string, error) {
 	id, _ := v.Cluster()
 	return id, nil
@@ -131,6 +162,18 @@ func (b *box) question(g *grid) Query {
 	}
 	if whole > 0 && rng.IntN(8) == 0 { // all that there ever was
 		q.Edges[0], q.Edges[len(q.Edges)-1] = record.MinTime, record.MaxTime
+	}
+	if rng.IntN(6) == 0 { // up to now, and nothing has ended later
+		v, err := b.View()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		last := max(q.Edges[len(q.Edges)-2]+1, v.Latest()+record.Time(rng.Int64N(int64(2*record.Day))))
+		q.Edges[len(q.Edges)-1] = last
+		q.Now = last + pick(rng, -record.Day, 0, record.Hour)
+		if err := v.Close(); err != nil {
+			b.t.Fatal(err)
+		}
 	}
 	for _, key := range []string{"site", "rack", "group", "user", "note"} { // no record has a rack
 		if rng.IntN(4) == 0 {
