@@ -18,6 +18,9 @@ type ListRecordsQuery struct {
 	StopTime TimeTest `query:"stop_time"`
 	// Whole seconds. Runs that go on meet no condition of it.
 	Runtime NumberTest `query:"runtime"`
+	// Whole seconds from submit to start. Records without a submit time, or whose submit is after the
+	// start, meet no condition of it.
+	Wait NumberTest `query:"wait"`
 	// `meta[KEY][c][0]=VALUE` for what the list of the key contains, `dnc` for what it does not;
 	// several hold together. `any`, which AUDITOR does not have, is for several of which the list has
 	// at least one. A record without the key meets none of them. Each VALUE is one, and a comma in it
@@ -293,6 +296,9 @@ type UsageQuery struct {
 	StopTime TimeTest `query:"stop_time"`
 	// Whole seconds. Runs that go on meet no condition of it.
 	Runtime NumberTest `query:"runtime"`
+	// Whole seconds from submit to start. Records without a submit time, or whose submit is after the
+	// start, meet no condition of it.
+	Wait NumberTest `query:"wait"`
 	// `meta[KEY][c][0]=VALUE` for what the list of the key contains, `dnc` for what it does not;
 	// several hold together. `any`, which AUDITOR does not have, is for several of which the list has
 	// at least one. A record without the key meets none of them. Each VALUE is one, and a comma in it
@@ -342,6 +348,9 @@ type DistributionsQuery struct {
 	StopTime TimeTest `query:"stop_time"`
 	// Whole seconds. Runs that go on meet no condition of it.
 	Runtime NumberTest `query:"runtime"`
+	// Whole seconds from submit to start. Records without a submit time, or whose submit is after the
+	// start, meet no condition of it.
+	Wait NumberTest `query:"wait"`
 	// `meta[KEY][c][0]=VALUE` for what the list of the key contains, `dnc` for what it does not;
 	// several hold together. `any`, which AUDITOR does not have, is for several of which the list has
 	// at least one. A record without the key meets none of them. Each VALUE is one, and a comma in it

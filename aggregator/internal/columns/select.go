@@ -100,6 +100,27 @@ func (b *Block) SelectRuntime(m Mask, from, to int64) error {
 	return nil
 }
 
+// SelectWait keeps the rows of m that have a submit time and from ≤ wait ≤ to, in whole seconds
+// from submit to start; none whose submit is after the start.
+func (b *Block) SelectWait(m Mask, from, to int64) error {
+	submits, err := b.Submits()
+	if err != nil {
+		return err
+	}
+	starts, err := b.Starts()
+	if err != nil {
+		return err
+	}
+	m.filterRows(func(i int) bool {
+		if submits[i] == record.None || submits[i] > starts[i] {
+			return false
+		}
+		seconds := int64(starts[i]-submits[i]) / int64(record.Second)
+		return from <= seconds && seconds <= to
+	})
+	return nil
+}
+
 // MetaFilter is a condition on the values of one key of meta, with what it said
 // of the sets that it met. It belongs to one goroutine.
 type MetaFilter struct {

@@ -427,7 +427,7 @@ func (m *machine) query(t *rapid.T) Query {
 		q.Allowed = allow(rapid.SliceOfN(rapid.SampledFrom([]string{"g0", "g1", "g2", "g3"}), 0, 3).Draw(t, "groups")...)
 	}
 	at := func() int64 { return int64(t0) + int64(rapid.IntRange(0, 1100).Draw(t, "at"))*int64(record.Minute) }
-	switch rapid.IntRange(0, 5).Draw(t, "filter") {
+	switch rapid.IntRange(0, 6).Draw(t, "filter") {
 	case 0:
 		q.Start.GTE(at())
 	case 1:
@@ -439,6 +439,9 @@ func (m *machine) query(t *rapid.T) Query {
 		q.Amounts[0].Amount.Equals(2000)
 	case 4:
 		q.ID = m.id(t)
+	case 5:
+		q.Wait.GTE(int64(rapid.IntRange(-1, 60).Draw(t, "waited")))
+		q.Wait.LT(int64(rapid.IntRange(60, 130).Draw(t, "waited less")))
 	}
 	return q
 }

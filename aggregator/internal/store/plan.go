@@ -243,6 +243,12 @@ func (p *plan) selectColumns(b *columns.Block, m columns.Mask) error {
 			return err
 		}
 	}
+	if !p.Wait.isUnbounded() {
+		from, to := p.Wait.bounds()
+		if err := b.SelectWait(m, from, to); err != nil {
+			return err
+		}
+	}
 	if err := p.selectMeta(b, m); err != nil {
 		return err
 	}
@@ -354,6 +360,9 @@ func (p *plan) matchesRow(row *columns.Row, dead bool) bool {
 func (p *plan) matchesTimes(row *columns.Row) bool {
 	stop := row.ShownStop()
 	if !p.Start.contains(int64(row.Record.Start)) || !p.Running.overlaps(row.Record.Start, stop) {
+		return false
+	}
+	if r := &row.Record; !p.Wait.isUnbounded() && (r.Submit == record.None || r.Submit > r.Start || !p.Wait.contains(int64(r.Start-r.Submit)/int64(record.Second))) {
 		return false
 	}
 	if stop == record.None {

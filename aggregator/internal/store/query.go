@@ -39,6 +39,7 @@ type Query struct {
 	Start   Range  // microseconds
 	Stop    Range  // microseconds; open records drop out
 	Runtime Range  // whole seconds; open records drop out
+	Wait    Range  // whole seconds from submit to start; records that do not say both in this order drop out
 	// Running, when set, keeps the records that run at any instant of it: they
 	// start before its end and stop after its beginning, or go on.
 	Running *Window

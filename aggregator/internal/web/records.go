@@ -42,7 +42,7 @@ func firstValue(m v1.Meta, key string) string {
 // and Value are lists, of which a record has one value.
 type filter struct {
 	ID, Since, Until, RanSince, RanUntil, Site, Group, User, Key, Value, Component, Least, Runs, Sort string
-	TookFrom, TookBelow                                                                               string // whole seconds
+	TookFrom, TookBelow, WaitedFrom, WaitedBelow                                                      string // whole seconds
 
 	zone *time.Location // of times without one; nil: UTC
 	own  report.Keys
@@ -68,7 +68,7 @@ func (f *filter) fieldPointers() map[string]*string {
 	return map[string]*string{
 		"id": &f.ID, "since": &f.Since, "until": &f.Until, "ran_since": &f.RanSince, "ran_until": &f.RanUntil, "site": &f.Site, "group": &f.Group, "user": &f.User,
 		"key": &f.Key, "value": &f.Value, "component": &f.Component, "least": &f.Least, "runs": &f.Runs, "sort": &f.Sort,
-		"took_from": &f.TookFrom, "took_below": &f.TookBelow,
+		"took_from": &f.TookFrom, "took_below": &f.TookBelow, "waited_from": &f.WaitedFrom, "waited_below": &f.WaitedBelow,
 	}
 }
 
@@ -356,6 +356,8 @@ func (f filter) filterChips() (list []crumb) {
 	add("ran before", f.RanUntil, "ran_until")
 	add("run time in seconds", atLeast(f.TookFrom), "took_from")
 	add("run time in seconds", below(f.TookBelow), "took_below")
+	add("wait in seconds", atLeast(f.WaitedFrom), "waited_from")
+	add("wait in seconds", below(f.WaitedBelow), "waited_below")
 	add("runs", f.Runs, "runs")
 	if f.Least != "" {
 		add(f.Component, "≥ "+f.Least, "component", "least")
@@ -385,6 +387,17 @@ func below(bound string) string {
 	return "< " + bound
 }
 
+// numberTest returns the test that is a range.
+func numberTest(r store.Range) (t v1.NumberTest) {
+	if r.Min != nil {
+		t.Gte = new(int(*r.Min))
+	}
+	if r.Max != nil {
+		t.Lte = new(int(*r.Max))
+	}
+	return t
+}
+
 // csvAddress is the address at which /v1 has all that is found, in the same order; "" when
 // it cannot be asked that.
 func (f filter) csvAddress(q *store.Query) string {
@@ -403,12 +416,7 @@ func (f filter) csvAddress(q *store.Query) string {
 	if until, ok, _ := parseMoment(f.Until, f.timeZone()); ok { // it was parsed before
 		out.StopTime.Lt = v1.Stamp(until)
 	}
-	if n := q.Runtime.Min; n != nil {
-		out.Runtime.Gte = new(int(*n))
-	}
-	if n := q.Runtime.Max; n != nil {
-		out.Runtime.Lte = new(int(*n))
-	}
+	out.Runtime, out.Wait = numberTest(q.Runtime), numberTest(q.Wait)
 	if w := q.Running; w != nil {
 		if w.From != record.None {
 			out.RanFrom = v1.Stamp(w.From)
@@ -475,16 +483,16 @@ func (f filter) storeQuery() (store.Query, error) {
 		return q, err
 	}
 	for _, bound := range []struct {
-		text  string
-		least int64
-		set   func(int64)
-	}{{f.TookFrom, 0, q.Runtime.GTE}, {f.TookBelow, 1, q.Runtime.LT}} {
+		what, text string
+		least      int64
+		set        func(int64)
+	}{{"run time", f.TookFrom, 0, q.Runtime.GTE}, {"run time", f.TookBelow, 1, q.Runtime.LT}, {"wait", f.WaitedFrom, 0, q.Wait.GTE}, {"wait", f.WaitedBelow, 1, q.Wait.LT}} {
 		if bound.text == "" {
 			continue
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(bound.text), 10, 64)
 		if err != nil || n < bound.least {
-			return q, badRequest("The run time is %q; write whole seconds, %d or more.", bound.text, bound.least)
+			return q, badRequest("The %s is %q; write whole seconds, %d or more.", bound.what, bound.text, bound.least)
 		}
 		bound.set(n)
 	}

@@ -24,7 +24,7 @@ type ways struct {
 	zone    *time.Location
 	where   []condition                                                // of whom the report is
 	budgets map[string]*v1.Budget                                      // by name; nil where the page has no sums of them
-	runtime []json.Number                                              // the bounds of the bins of run time that the report has; nil without any
+	bins    map[string][]json.Number                                   // the bounds of the bins of run time and wait that the report has
 	records func(where []condition, from, to time.Time) (string, bool) // [Pages.recordsAddress]
 }
 
@@ -55,19 +55,21 @@ func (p *Pages) makeWays(ctx context.Context, r v1.API, d *report.Document, quer
 			where[c.Key] = c.Value
 		}
 		if a, err := r.Distributions(ctx, report.DistributionsAsked(query.Get("period"), d.Zone, where)); err == nil {
-			w.runtime = report.ShownBins(&a, "runtime")
+			w.bins = map[string][]json.Number{"runtime": report.ShownBins(&a, "runtime"), "wait": report.ShownBins(&a, "wait")}
 		}
 	}
 	return w
 }
 
-// binAddress are the jobs of a bin of run time that ended in the period; "" where no list has them.
-func (w *ways) binAddress(n int) string {
-	if n >= len(w.runtime) || len(w.doc.Periods) == 0 {
+// binAddress are the jobs of a bin of run time or wait that ended in the period; "" where no list
+// has them.
+func (w *ways) binAddress(of string, n int) string {
+	bins := w.bins[of]
+	if n >= len(bins) || len(w.doc.Periods) == 0 {
 		return ""
 	}
-	of := &w.doc.Periods[0]
-	records, whole := w.records(w.where, of.From.Time, of.To.Time)
+	period := &w.doc.Periods[0]
+	records, whole := w.records(w.where, period.From.Time, period.To.Time)
 	at, err := url.Parse(records)
 	if err != nil || !whole {
 		return ""
@@ -75,11 +77,12 @@ func (w *ways) binAddress(n int) string {
 	q := at.Query()
 	q.Del("ran_since")
 	q.Del("ran_until")
-	q.Set("since", of.From.UTC().Format(time.RFC3339Nano))
-	q.Set("until", of.To.UTC().Format(time.RFC3339Nano))
-	q.Set("took_from", w.runtime[n].String())
-	if n+1 < len(w.runtime) {
-		q.Set("took_below", w.runtime[n+1].String())
+	q.Set("since", period.From.UTC().Format(time.RFC3339Nano))
+	q.Set("until", period.To.UTC().Format(time.RFC3339Nano))
+	field := map[string]string{"runtime": "took", "wait": "waited"}[of]
+	q.Set(field+"_from", bins[n].String())
+	if n+1 < len(bins) {
+		q.Set(field+"_below", bins[n+1].String())
 	}
 	return "/ui/records?" + q.Encode()
 }
@@ -120,8 +123,8 @@ func (w *ways) cellAddress(t *report.Table, n int, row []report.Cell, k int) str
 		return w.sumAddress(columnPeriod(c), columnMeasure(t, c), w.groupOf(head.Name, row[0]))
 	case c.Kind == report.Text && k == 0 && grouped:
 		return w.sumAddress(0, "", w.groupOf(head.Name, row[0]))
-	case t.Name == "runtime" && (k == 0 || c.Name == "jobs"):
-		return w.binAddress(n)
+	case w.bins[t.Name] != nil && (k == 0 || c.Name == "jobs"):
+		return w.binAddress(t.Name, n)
 	case k == 0 && (t.Name == "course" || t.Name == "queue"):
 		return w.intervalAddress(value, map[string]string{"course": "Cores", "queue": "queued"}[t.Name])
 	}

@@ -137,21 +137,21 @@ func TestReportPages_SameQuestion_IsAskedOnce(t *testing.T) {
 	}
 }
 
-// TestDistributions_BinOfRunTime_LeadsToItsJobs opens the list of each bin.
-func TestDistributions_BinOfRunTime_LeadsToItsJobs(t *testing.T) {
+// TestDistributions_BinOfTimes_LeadsToItsJobs opens the list of each bin.
+func TestDistributions_BinOfTimes_LeadsToItsJobs(t *testing.T) {
 	s := filled(t)
 	_, body, _ := s.get("/ui/distributions?period=2026-02&where[site_id]=nemo")
-	bin := regexp.MustCompile(`<td[^>]*class="[^"]*num[^"]*"[^>]*><a href="(/ui/records\?[^"]*took_from=[^"]*)">([0-9]+)</a>`)
-	total := 0
+	bin := regexp.MustCompile(`<td[^>]*class="[^"]*num[^"]*"[^>]*><a href="(/ui/records\?[^"]*(took|waited)_from=[^"]*)">([0-9]+)</a>`)
+	total := map[string]int{}
 	for _, m := range bin.FindAllStringSubmatch(body, -1) {
 		_, list, _ := s.get(html.UnescapeString(m[1]))
-		if found := strings.Count(list, `href="/ui/record?id=`); strconv.Itoa(found) != m[2] {
-			t.Errorf("%s has %d records, want %s", m[1], found, m[2])
+		if found := strings.Count(list, `href="/ui/record?id=`); strconv.Itoa(found) != m[3] {
+			t.Errorf("%s has %d records, want %s", m[1], found, m[3])
 		}
-		n, _ := strconv.Atoi(m[2])
-		total += n
+		n, _ := strconv.Atoi(m[3])
+		total[m[2]] += n
 	}
-	if total != 5 {
-		t.Errorf("the bins lead to %d jobs", total)
+	if total["took"] != 5 || total["waited"] != 3 {
+		t.Errorf("the bins lead to %v jobs", total)
 	}
 }
