@@ -17,7 +17,7 @@ import (
 // How many values of a key a form offers, of how long ago, and how long a page waits for them.
 const (
 	mostOffered = 30
-	offeredOf   = "30d"
+	offeredDays = 30
 	offerWait   = 300 * time.Millisecond
 )
 
@@ -103,9 +103,16 @@ func (p *Pages) keysKnown(ctx context.Context) []string {
 	return keys
 }
 
+// offeredFrom is from when records have the values that are offered: the start of a day, for which
+// no rows are read.
+func (p *Pages) offeredFrom() string {
+	now := p.currentTime().In(p.siteZone())
+	return time.Date(now.Year(), now.Month(), now.Day()-offeredDays, 0, 0, 0, 0, p.siteZone()).Format(time.RFC3339)
+}
+
 // componentsKnown are the components of the records of the last month.
 func (p *Pages) componentsKnown(ctx context.Context) (list []string) {
-	answer, err := p.usageInHours(ctx, v1.UsageQuery{Window: offeredOf})
+	answer, err := p.usageInHours(ctx, v1.UsageQuery{From: p.offeredFrom()})
 	if err != nil {
 		return nil
 	}
@@ -160,7 +167,7 @@ func (p *Pages) offerFilters(ctx context.Context, v *access.View, key string) (l
 // valuesOf are the values of a key, those of the most records first; none where the key is
 // not known or takes too long.
 func (p *Pages) valuesOf(ctx context.Context, key string) (list []string) {
-	answer, err := p.usageInHours(ctx, v1.UsageQuery{Window: offeredOf, By: key, Measure: "records", Order: "records", Top: mostOffered})
+	answer, err := p.usageInHours(ctx, v1.UsageQuery{From: p.offeredFrom(), By: key, Measure: "records", Order: "records", Top: mostOffered})
 	if err != nil {
 		return nil
 	}
