@@ -131,11 +131,14 @@ func (v *View) Latest() record.Time {
 	return latest
 }
 
+// BlocksMayHaveKey reports whether a row of a block can have the meta key: false is certain.
+func (v *View) BlocksMayHaveKey(key string) bool { return v.memory.dict.MayHaveKey(key) }
+
 // LacksKey reports that no record has the meta key. It is quick, and false as well where a record
 // that is gone had it, or where blocks hold keys that the dictionary does not have. A record that
 // an archive has may have had the key: see [View.HasKeys].
 func (v *View) LacksKey(ctx context.Context, key string) (bool, error) {
-	if v.memory.dict.MayHaveKey(key) {
+	if v.BlocksMayHaveKey(key) {
 		return false, nil
 	}
 	lacks := true

@@ -28,7 +28,7 @@ type box struct {
 	seen   int64
 	span   record.Time // in which records start
 	ends   *rand.Rand  // of how runs end; nil: that is not known
-	parts  *rand.Rand  // of which records are parts of runs
+	parts  *rand.Rand  // of which records are parts of runs; nil: none
 }
 
 func newBox(t testing.TB, seed uint64) *box {
@@ -143,7 +143,7 @@ func (b *box) end(r *record.Record) {
 		r.Exit = record.Exit{Known: true, Code: b.ends.Int32N(2), Signal: 9 * b.ends.Int32N(2)}
 	}
 	for _, key := range record.EndKeys() {
-		if b.ends.IntN(9) == 0 {
+		if b.parts != nil && b.ends.IntN(9) == 0 {
 			r.Meta = append(r.Meta, record.MetaEntry{Key: key, Values: pick(b.ends, nil, []string{"FAILED"}, []string{"1", "2"})})
 		}
 	}
@@ -159,7 +159,7 @@ func (b *box) meta() record.Meta {
 			m = append(m, record.MetaEntry{Key: key, Values: []string{fmt.Sprint(key, b.rng.IntN(n))}})
 		}
 	}
-	if b.parts.IntN(4) == 0 {
+	if b.parts != nil && b.parts.IntN(4) == 0 {
 		m = append(m, record.MetaEntry{Key: record.PartKey, Values: []string{"slave"}})
 	}
 	return m.Sorted()

@@ -43,7 +43,7 @@ func (t *accumulator) scanRows(ctx context.Context, v *store.View, pieces []piec
 				partial[i].groups.keep = t.q.Keep
 			}
 		}
-		s := newScanner(partial[i], pieces, known)
+		s := newScanner(partial[i], v, pieces, known)
 		parts[i] = store.Scanner{Block: s.addBlock, Loose: s.addLoose}
 	}
 	if err := v.ScanBy(ctx, q, parts); err != nil {
@@ -91,7 +91,7 @@ type blockRows struct {
 	loaded                 [columns.MaxAmounts]bool
 }
 
-func newScanner(t *accumulator, pieces []piece, known *groupedSums) *scanner {
+func newScanner(t *accumulator, v *store.View, pieces []piece, known *groupedSums) *scanner {
 	s := &scanner{accumulator: t, pieces: pieces, known: known, layouts: newLayouts()}
 	s.tupleOf.keys = t.groups
 	switch {
@@ -104,6 +104,7 @@ func newScanner(t *accumulator, pieces []piece, known *groupedSums) *scanner {
 	if t.q.Energy != nil {
 		s.drawers.keys = newKeys(t.q.Energy.From, t.q.classes)
 	}
+	s.tupleOf.free = !slices.ContainsFunc(s.tupleOf.keys.metas, v.BlocksMayHaveKey)
 	return s
 }
 
@@ -294,12 +295,16 @@ type numbers struct {
 	ofSet []uint32          // the number + 1; 0: not known
 	known *keys             // of an index; nil: none
 	ofEnd map[uint64]uint32 // the number by meta set and end, of keys with ends
+	free  bool              // no meta set has one of the keys, so that sets make no difference
 }
 
 // numberOfRow returns the number of what a row of a block with that meta set has.
 func (n *numbers) numberOfRow(b *columns.Block, set uint32, i int) (uint32, error) {
 	if n.keys.ends {
 		return n.numberOfEnd(b, set, i)
+	}
+	if n.free {
+		return n.numberOfNone()
 	}
 	if number := numberAt(n.ofSet, set); number != 0 {
 		return number - 1, nil
@@ -324,25 +329,44 @@ func (n *numbers) numberOfRow(b *columns.Block, set uint32, i int) (uint32, erro
 	return number, err
 }
 
+// numberOfNone returns the number of a row that has none of the keys.
+func (n *numbers) numberOfNone() (number uint32, err error) {
+	if number := numberAt(n.ofSet, 0); number != 0 {
+		return number - 1, nil
+	}
+	if number, err = n.ofIndex(n.keys.numberOf(&record.Record{})); err == nil {
+		n.ofSet = withNumber(n.ofSet, 0, number+1)
+	}
+	return number, err
+}
+
 // numberOfEnd is numberOfRow for keys of which some are of how runs ended.
 func (n *numbers) numberOfEnd(b *columns.Block, set uint32, i int) (uint32, error) {
 	ends, err := b.Ends()
 	if err != nil {
 		return 0, err
 	}
+	if n.free {
+		set = 0
+	}
 	both := uint64(set)<<32 | uint64(ends[i])
 	if number, ok := n.ofEnd[both]; ok {
 		return number, nil
 	}
 	r := record.Record{}
-	if r.Meta, err = b.Meta(i); err != nil {
-		return 0, err
+	if !n.free {
+		if r.Meta, err = b.Meta(i); err != nil {
+			return 0, err
+		}
 	}
 	if r.State, r.Exit, err = b.End(i); err != nil {
 		return 0, err
 	}
 	number := n.keys.numberOf(&r)
-	differ, err := b.Varies(set, n.keys.metas)
+	differ := false
+	if !n.free {
+		differ, err = b.Varies(set, n.keys.metas)
+	}
 	if err == nil && !differ && ends[i] != 0 {
 		if n.ofEnd == nil {
 			n.ofEnd = map[uint64]uint32{}

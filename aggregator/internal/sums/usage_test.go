@@ -24,6 +24,9 @@ func TestTheIndexSaysWhatTheObviousSlowSumSays(t *testing.T) {
 	ways := map[string]int{}
 	for seed := range uint64(racetest.Few(4)) {
 		b := newBox(t, seed)
+		if seed == 1 || seed == 2 { // no meta has a key that says how the run ended, or is of a part of one
+			b.parts = nil
+		}
 		zone, err := time.LoadLocation([]string{"UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"}[seed%4]) // two of them change their clocks in these days
 		if err != nil {
 			t.Fatal(err)
