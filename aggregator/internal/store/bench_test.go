@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"syscall"
@@ -153,6 +154,32 @@ func BenchmarkReads(b *testing.B) {
 		}
 		perSecond(b, len(ids), used)
 	})
+}
+
+// BenchmarkFirst asks for a page of the first rows of orders that the blocks do not have.
+func BenchmarkFirst(b *testing.B) {
+	s, ids := filled(b, benchRows, columnstest.Slurm)
+	v, err := s.View()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer v.Close()
+	for name, q := range map[string]Query{"runtime": {Order: ByRuntime}, "amount": {Order: ByAmount, By: "Cores"}, "used": {Order: ByUsed, By: "Cores"}, "value": {Order: ByMeta, By: "user_id"}} {
+		for _, q.Limit = range []int{101, 10_001} {
+			q.Desc = true
+			b.Run(fmt.Sprint(name, "/", q.Limit), func(b *testing.B) {
+				used := cpu(b)
+				for b.Loop() {
+					n := 0
+					err := v.Query(context.Background(), q, func(*columns.Row) error { n++; return nil })
+					if err != nil || n != q.Limit {
+						b.Fatal(n, err)
+					}
+				}
+				perSecond(b, len(ids), used)
+			})
+		}
+	}
 }
 
 // cpu is the time that this process has had, in nanoseconds: on a machine with

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,12 +35,46 @@ type Scanner struct {
 // scanners, whichever is free, and all loose rows go to the first. It returns when
 // all are done. Nothing else may use the view meanwhile.
 func (v *View) ScanBy(ctx context.Context, q Query, scanners []Scanner) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	p, err := v.planQuery(&q)
 	if err != nil {
 		return err
 	}
+	return v.scanPlan(ctx, p, scanners, func(*zone) bool { return false })
+}
+
+// Processors is how many goroutines add up what a node has to answer a question.
+func Processors() int { return min(runtime.GOMAXPROCS(0), 16) }
+
+// scannerBytes is about what a scanner takes in memory: a decoded block, and what it keeps of
+// metas and templates.
+const scannerBytes = blockBytes + viewBytes
+
+// scannersFor returns by how many scanners an answer with the lease is found: they take no
+// more than a quarter of the memory for answers, unless it is one.
+func scannersFor(l *Lease) int { return max(1, min(Processors(), int(l.Most()/4/scannerBytes))) }
+
+// ScanLeased is [View.ScanBy] by as many scanners as there are processors and memory for:
+// what they take is taken from the lease of ctx. newScanner is called once for each before the
+// scan begins.
+func (v *View) ScanLeased(ctx context.Context, q Query, newScanner func() Scanner) error {
+	lease := LeaseOf(ctx)
+	scanners := make([]Scanner, scannersFor(lease))
+	takes := int64(len(scanners)) * scannerBytes
+	if err := lease.Use(ctx, takes); err != nil {
+		return err
+	}
+	defer lease.Free(takes)
+	for i := range scanners {
+		scanners[i] = newScanner()
+	}
+	return v.ScanBy(ctx, q, scanners)
+}
+
+// scanPlan gives the blocks of a plan to the scanners in their order, up to the one at which
+// enough says that it and those behind it are not needed, and the loose rows to the first.
+func (v *View) scanPlan(ctx context.Context, p *plan, scanners []Scanner, enough func(*zone) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	next := &atomic.Int64{}
 	errs := make([]error, len(scanners))
 	var wait sync.WaitGroup
@@ -47,14 +82,14 @@ func (v *View) ScanBy(ctx context.Context, q Query, scanners []Scanner) error {
 		wait.Go(func() {
 			// Readers and filters belong to one goroutine each.
 			own := *p
-			own.metas, own.allow = v.metaFilters(&q)
-			if errs[i] = v.scanBlocks(ctx, &own, columns.NewReader(v.memory.dict), next, scanners[i].Block); errs[i] != nil {
+			own.metas, own.allow = v.metaFilters(p.Query)
+			if errs[i] = v.scanBlocks(ctx, &own, columns.NewReader(v.memory.dict), next, enough, scanners[i].Block); errs[i] != nil {
 				cancel()
 			}
 		})
 	}
-	errs[0] = v.scanBlocks(ctx, p, v.blocks.reader, next, scanners[0].Block)
-	if errs[0] == nil {
+	errs[0] = v.scanBlocks(ctx, p, v.blocks.reader, next, enough, scanners[0].Block)
+	if errs[0] == nil && scanners[0].Loose != nil {
 		errs[0] = v.scanLoose(ctx, p, scanners[0].Loose)
 	}
 	if errs[0] != nil {
@@ -76,11 +111,11 @@ func firstCause(errs []error) error {
 	return canceled
 }
 
-// scanBlocks gives the blocks that are left to block.
-func (v *View) scanBlocks(ctx context.Context, p *plan, reader *columns.Reader, next *atomic.Int64, block func(*columns.Block, columns.Mask) error) error {
+// scanBlocks gives the blocks that are left to block, until there are enough.
+func (v *View) scanBlocks(ctx context.Context, p *plan, reader *columns.Reader, next *atomic.Int64, enough func(*zone) bool, block func(*columns.Block, columns.Mask) error) error {
 	for {
 		i := int(next.Add(1)) - 1
-		if i >= len(p.zones) {
+		if i >= len(p.zones) || enough(p.zones[i]) {
 			return nil
 		}
 		if err := ctx.Err(); err != nil {

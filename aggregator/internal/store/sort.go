@@ -21,19 +21,10 @@ const maxHeap = 10_001
 // eachRow calls f with every matching row and its key, in no order. make gives the
 // row, until f returns.
 func (r *run) eachRow(f func(k sortKey, make func() (columns.Row, error)) error) error {
-	return r.eachUntil(f, func(*zone) bool { return false })
-}
-
-// eachUntil is eachRow up to the block at which enough says that no more are needed. The rows
-// that are in no block come first.
-func (r *run) eachUntil(f func(k sortKey, make func() (columns.Row, error)) error, enough func(*zone) bool) error {
 	if err := r.eachLoose(f); err != nil {
 		return err
 	}
 	for _, z := range r.plan.zones {
-		if enough(z) {
-			return nil
-		}
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
@@ -85,11 +76,6 @@ func (r *run) eachRowOfBlock(z *zone, f func(k sortKey, make func() (columns.Row
 		}
 	}
 	return nil
-}
-
-type keyedRow struct {
-	key sortKey
-	row columns.Row
 }
 
 // walkShare is how many rows of all the keys of which are read in the time in which one
@@ -147,49 +133,6 @@ func (r *run) walkIndex() error {
 	return nil
 }
 
-// emitBest emits the first rows of the order, as many as the limit. Of an order by time it
-// reads the blocks by where they begin, until no other can have a row among the first.
-func (r *run) emitBest() error {
-	worst := heap.Heap[keyedRow]{Less: func(a, b keyedRow) bool { return r.plan.compareKeys(a.key, b.key) > 0 }}
-	take := func(k sortKey, make func() (columns.Row, error)) error {
-		full := len(worst.Items) >= r.plan.Limit
-		if full && r.plan.compareKeys(k, worst.Items[0].key) > 0 {
-			return nil
-		}
-		row, err := make()
-		if err != nil {
-			return err
-		}
-		if full {
-			worst.Items[0] = keyedRow{k, row}
-			worst.Fix()
-			return nil
-		}
-		worst.Push(keyedRow{k, row})
-		return nil
-	}
-	if r.plan.Order <= ByStart {
-		r.plan.zones = slices.DeleteFunc(r.plan.zonesByFirst(), func(z *zone) bool {
-			_, last := r.plan.keySpan(z)
-			return !r.plan.isAfterResume(last)
-		})
-	}
-	if err := r.eachUntil(take, func(z *zone) bool {
-		first, _ := r.plan.keySpan(z)
-		return r.plan.Order <= ByStart && len(worst.Items) >= r.plan.Limit && r.plan.compareKeys(first, worst.Items[0].key) > 0
-	}); err != nil {
-		return err
-	}
-	rows := worst.Items
-	slices.SortFunc(rows, func(a, b keyedRow) int { return r.plan.compareKeys(a.key, b.key) })
-	for i := range rows {
-		if err := r.emit(&rows[i].row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // sorter sorts rows in memory up to a limit and beyond it in files.
 type sorter struct {
 	plan  *plan
@@ -220,7 +163,7 @@ func (r *run) emitSorted() error {
 }
 
 func (r *run) sortInto(s *sorter) error {
-	first := r.newFirstKeys()
+	first := r.newFirstKeys(r.keyBound())
 	err := r.eachRow(func(k sortKey, make func() (columns.Row, error)) error {
 		if !first.offerKey(k) {
 			return nil
@@ -265,9 +208,9 @@ type firstKeys struct {
 	most int
 }
 
-func (r *run) newFirstKeys() *firstKeys {
+func (r *run) newFirstKeys(most int) *firstKeys {
 	last := func(a, b sortKey) bool { return r.plan.compareKeys(a, b) > 0 }
-	return &firstKeys{heap.Heap[sortKey]{Less: last}, r.keyBound()}
+	return &firstKeys{heap.Heap[sortKey]{Less: last}, most}
 }
 
 // offerKey takes a key in when a row with it may be among the first, and reports whether it may.

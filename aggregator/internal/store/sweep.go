@@ -37,14 +37,15 @@ const (
 
 // run is a query under way.
 type run struct {
-	ctx    context.Context
-	view   *View
-	plan   *plan
-	yield  func(*columns.Row) error
-	left   int // rows until the limit
-	row    columns.Row
-	leased int64     // of the memory for answers
-	keys   []sortKey // of the block that is read, in no order
+	ctx      context.Context
+	view     *View
+	plan     *plan
+	yield    func(*columns.Row) error
+	left     int // rows until the limit
+	row      columns.Row
+	leased   int64     // of the memory for answers
+	keys     []sortKey // of the block that is read, in no order
+	scanners int       // by how many goroutines the first rows of an order are found
 }
 
 // answerQuery answers the query in the way that suits it, once there is memory for it.
@@ -82,7 +83,8 @@ func (r *run) chooseStrategy() (way func() error, takes int64) {
 		if r.mayWalkIndex() {
 			way = r.walkIndex
 		}
-		return way, viewBytes + blockBytes + int64(min(q.Limit, r.plan.maxRows()))*rowBytes
+		r.scanners = scannersFor(LeaseOf(r.ctx))
+		return way, int64(r.scanners)*scannerBytes + int64(min(q.Limit, r.plan.maxRows()))*rowBytes
 	}
 	// A buffer that grows is there twice.
 	return r.emitSorted, viewBytes + blockBytes + int64(r.keyBound())*itemBytes + 2*min(int64(r.view.store.options.SortBytes), int64(r.plan.maxRows())*sortBytes)
@@ -127,15 +129,17 @@ func (r *run) emit(row *columns.Row) error {
 // keySpan returns the range of a block's keys in the order of the query: nothing in
 // it comes before first or after last.
 func (p *plan) keySpan(z *zone) (first, last sortKey) {
-	least, most := z.MinStop, z.MaxStop
+	least, most := int64(z.MinStop), int64(z.MaxStop)
 	switch p.Order {
 	case ByStart:
-		least, most = z.MinStart, z.MaxStart
+		least, most = int64(z.MinStart), int64(z.MaxStart)
+	case ByRuntime:
+		least, most = runtimeKey(z.MaxStart, z.MinStop, 0).n, runtimeKey(z.MinStart, z.MaxStop, 0).n
 	case BySeq:
 		first, last = sortKey{seq: z.First}, sortKey{seq: z.Last}
 	}
 	if p.Order != BySeq {
-		first, last = sortKey{n: int64(least)}, sortKey{n: int64(most)}
+		first, last = sortKey{n: least}, sortKey{n: most}
 		if p.Tombstones && z.Tombstones > 0 {
 			first, last = sortKey{n: math.MinInt64}, nullKey(0)
 		}
@@ -323,6 +327,39 @@ func (p *plan) blockKeys(b *columns.Block, m columns.Mask, keys []sortKey) ([]so
 	if err != nil {
 		return nil, err
 	}
+	switch p.Order {
+	case ByMeta:
+		for i := range m.Rows() {
+			values, _, err := b.Values(i, p.By)
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, metaKey(values, seqs[i]))
+		}
+		return keys, nil
+	case ByID:
+		for i := range m.Rows() {
+			id, err := b.ID(i)
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, sortKey{id: id, seq: seqs[i]})
+		}
+		return keys, nil
+	case BySeq:
+		for i := range m.Rows() {
+			keys = append(keys, sortKey{seq: seqs[i]})
+		}
+		return keys, nil
+	case ByAmount:
+		return p.amountKeys(b, m, keys, seqs, func(i int, amount int64) sortKey { return numberKey(amount, seqs[i]) })
+	case ByStop, ByStart, ByRuntime, ByUsed:
+	}
+	return p.timeKeys(b, m, keys, seqs)
+}
+
+// timeKeys appends the keys of an order of which times decide.
+func (p *plan) timeKeys(b *columns.Block, m columns.Mask, keys []sortKey, seqs []uint64) ([]sortKey, error) {
 	starts, err := b.Starts()
 	if err != nil {
 		return nil, err
@@ -331,52 +368,35 @@ func (p *plan) blockKeys(b *columns.Block, m columns.Mask, keys []sortKey) ([]so
 	if err != nil {
 		return nil, err
 	}
-	if p.By != "" {
-		return p.namedKeys(b, m, keys, seqs, func(i int, amount int64) sortKey {
-			if p.Order == ByAmount {
-				return numberKey(amount, seqs[i])
-			}
-			return usedKey(amount, starts[i], stops[i], seqs[i])
-		})
-	}
-	if p.Order == ByRuntime {
-		for i := range m.Rows() {
-			keys = append(keys, runtimeKey(starts[i], stops[i], seqs[i]))
-		}
-		return keys, nil
+	if p.Order == ByUsed {
+		return p.amountKeys(b, m, keys, seqs, func(i int, amount int64) sortKey { return usedKey(amount, starts[i], stops[i], seqs[i]) })
 	}
 	for i := range m.Rows() {
-		row := columns.Row{Seq: seqs[i], Stop: stops[i], Record: record.Record{Start: starts[i], Stop: record.None}}
-		if p.Order == ByID {
-			if row.Record.ID, err = b.ID(i); err != nil {
-				return nil, err
-			}
+		switch {
+		case p.Order == ByStart:
+			keys = append(keys, numberKey(int64(starts[i]), seqs[i]))
+		case p.Order == ByRuntime:
+			keys = append(keys, runtimeKey(starts[i], stops[i], seqs[i]))
+		case stops[i] == record.None:
+			keys = append(keys, nullKey(seqs[i]))
+		default:
+			keys = append(keys, numberKey(int64(stops[i]), seqs[i]))
 		}
-		keys = append(keys, p.keyOf(&row))
 	}
 	return keys, nil
 }
 
-// namedKeys appends the keys of an order by meta, or by amount, which have their key of.
-func (p *plan) namedKeys(b *columns.Block, m columns.Mask, keys []sortKey, seqs []uint64, of func(i int, amount int64) sortKey) ([]sortKey, error) {
-	if p.Order != ByMeta {
-		err := b.AmountsOf(m, p.By, func(i int, amount int64, present bool) {
-			k := nullKey(seqs[i])
-			if present {
-				k = of(i, amount)
-			}
-			keys = append(keys, k)
-		})
-		return keys, err
-	}
-	for i := range m.Rows() {
-		values, _, err := b.Values(i, p.By)
-		if err != nil {
-			return nil, err
+// amountKeys appends the keys of an order by an amount; of has the key of an amount that is
+// there.
+func (p *plan) amountKeys(b *columns.Block, m columns.Mask, keys []sortKey, seqs []uint64, of func(i int, amount int64) sortKey) ([]sortKey, error) {
+	err := b.AmountsOf(m, p.By, func(i int, amount int64, present bool) {
+		k := nullKey(seqs[i])
+		if present {
+			k = of(i, amount)
 		}
-		keys = append(keys, metaKey(values, seqs[i]))
-	}
-	return keys, nil
+		keys = append(keys, k)
+	})
+	return keys, err
 }
 
 // addLoose adds the waiting rows.

@@ -3,7 +3,6 @@ package sums
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -31,7 +30,7 @@ func (t *accumulator) scanRows(ctx context.Context, v *store.View, pieces []piec
 		q.Reads = known.shortBefore(pieces[len(pieces)-1].to)
 	}
 	q.Running = &store.Window{From: from, To: to}
-	parts := make([]store.Scanner, min(runtime.GOMAXPROCS(0), 16))
+	parts := make([]store.Scanner, store.Processors())
 	partial := make([]*accumulator, len(parts))
 	for i := range parts {
 		partial[i] = t
