@@ -494,3 +494,79 @@ func syntaxError(body []byte) error {
 	}
 	return nil
 }
+
+func TestChange_LineOfTheLedger_HasItsRecordAndWhatItSupersedes(t *testing.T) {
+	var d Lender
+	rapid.Check(t, func(t *rapid.T) {
+		r := records().Draw(t, "record")
+		seq, former := rapid.Int64Min(1).Draw(t, "seq"), Former{Seq: uint64(rapid.Int64Min(1).Draw(t, "former")), Stop: times().Draw(t, "stop")}
+		shown, supersedes := rapid.Bool().Draw(t, "shown"), rapid.Bool().Draw(t, "supersedes")
+		now, then := []byte("null"), []byte("null")
+		if shown {
+			now = AppendV1JSON(nil, &r, V1Extra{Received: 5, Seq: uint64(seq)})
+		}
+		if supersedes {
+			old := r
+			old.Stop = former.Stop
+			then = AppendV1JSON(nil, &old, V1Extra{Received: 5, Seq: former.Seq})
+		} else {
+			former = Former{}
+		}
+		id, _ := json.Marshal(r.ID)
+		line := fmt.Appendf(nil, `{"seq":%d,"record_id":%s,"record":%s,"supersedes":%s}`, seq, id, now, then)
+		d.Reset()
+		c, err := d.Change(line)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, line)
+		}
+		if c.Seq != uint64(seq) || c.ID != r.ID || c.Shown != shown || c.Former != former {
+			t.Errorf("%+v of\n%s", c, line)
+		}
+		if diff := sameRecord(&r, &c.Record); shown && diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestChange_LineThatIsNotWhole_IsAnError(t *testing.T) {
+	good := fmt.Sprintf(`{"seq":7,"record_id":"a","record":%s,"supersedes":{"seq":6,"stop_time":%s}}`, body(`"a"`, `{}`, someCores, someTime, someTime), someTime)
+	if _, err := new(Lender).Change([]byte(good)); err != nil {
+		t.Fatal(err)
+	}
+	for what, bad := range map[string]string{
+		"no seq":               strings.Replace(good, `"seq":7,`, "", 1),
+		"seq 0":                strings.Replace(good, `"seq":7`, `"seq":0`, 1),
+		"no record":            `{"seq":7,"record_id":"a","supersedes":null}`,
+		"no supersedes":        `{"seq":7,"record_id":"a","record":null}`,
+		"a former without seq": strings.Replace(good, `"seq":6,`, "", 1),
+		"a negative amount":    strings.Replace(good, `"amount":8`, `"amount":-8`, 1),
+		"half of it":           good[:len(good)-1],
+		"more":                 good + "x",
+	} {
+		if c, err := new(Lender).Change([]byte(bad)); err == nil {
+			t.Errorf("%s: %+v", what, c)
+		}
+	}
+}
+
+func BenchmarkChange(b *testing.B) {
+	var lines [][]byte
+	size := 0
+	for i, r := range benchmarkRecords(1000) {
+		line := fmt.Appendf(nil, `{"seq":%d,"record_id":%q,"record":`, i+1, r.ID)
+		line = AppendV1JSON(line, &r, V1Extra{Origin: record.Origin{Agent: "a", Type: "slurm", Label: "b"}, Seq: uint64(i + 1), Received: r.Stop, Changed: r.Stop})
+		lines = append(lines, append(line, `,"supersedes":null}`...))
+		size += len(lines[i])
+	}
+	b.SetBytes(int64(size))
+	b.ReportAllocs()
+	var d Lender
+	for b.Loop() {
+		for _, line := range lines {
+			d.Reset()
+			if _, err := d.Change(line); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}

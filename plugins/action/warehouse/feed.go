@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -54,22 +53,6 @@ type page struct {
 	Next    string `json:"next"`
 }
 
-// change is a change that was read: the rows to add and to take away.
-type change struct {
-	Seq        uint64          `json:"seq"`
-	ID         string          `json:"record_id"`
-	Record     json.RawMessage `json:"record"`
-	Supersedes *former         `json:"supersedes"`
-}
-
-// former says which row is taken away. What that row has, the table knows: an archive may
-// have taken details since.
-type former struct {
-	Seq  uint64              `json:"seq"`
-	Stop v1.Time             `json:"stop_time"`
-	Meta map[string][]string `json:"meta"`
-}
-
 // readBatch reads what is behind a position, at most so many pages, and makes rows of it. The
 // error is errBeginAnew when the position counts no more.
 func (f *feed) readBatch(ctx context.Context, begun position) (*batch, error) {
@@ -78,24 +61,18 @@ func (f *feed) readBatch(ctx context.Context, begun position) (*batch, error) {
 	var added, removed []row
 	more := true
 	b.begun.pages = 0
+	decode := newChangeDecoder(&f.layout)
 	for more && b.begun.pages < begun.pages {
-		var formers []former
-		p, err := f.readPage(ctx, b.cursor, &b.begun, func(c *change) error {
-			if c.Supersedes != nil {
-				formers = append(formers, *c.Supersedes)
+		var formers []wire.Former
+		p, err := f.readPage(ctx, b.cursor, &b.begun, func(line []byte) error {
+			r, former, err := decode.decodeChange(line)
+			if former.Seq > 0 {
+				formers = append(formers, former)
 			}
-			if bytes.Equal(c.Record, []byte("null")) {
-				return nil
+			if r != nil {
+				added = append(added, *r)
 			}
-			r, err := wire.DecodeRecordJSON(c.Record)
-			if err == nil && r.Open() {
-				err = errors.New("an open record is not in the ledger")
-			}
-			if err != nil {
-				return fmt.Errorf("change %d: record %q: %w", c.Seq, c.ID, err)
-			}
-			added = append(added, f.layout.rowOf(&r, c.Seq))
-			return nil
+			return err
 		})
 		if err != nil {
 			return nil, err
@@ -136,7 +113,7 @@ func (b *batch) addRows(cluster string, days *days, list []row, sign int8) {
 }
 
 // readPage reads the page behind a cursor.
-func (f *feed) readPage(ctx context.Context, cursor string, at *position, add func(*change) error) (p page, err error) {
+func (f *feed) readPage(ctx context.Context, cursor string, at *position, add func(line []byte) error) (p page, err error) {
 	ledger := true
 	query := v1.ChangesQuery{Ledger: &ledger, Cursor: cursor, Limit: at.page}
 	if at.until > 0 {
@@ -157,10 +134,7 @@ func (f *feed) readPage(ctx context.Context, cursor string, at *position, add fu
 			whole = true
 			err = json.Unmarshal(line, &p)
 		default:
-			var c change
-			if err = json.Unmarshal(line, &c); err == nil {
-				err = add(&c)
-			}
+			err = add(line)
 		}
 		if err != nil {
 			return p, err
@@ -185,7 +159,7 @@ const formersAtOnce = 2000
 
 // formerRows returns the rows that are taken away, as the ledger has them or, where the batch
 // goes from the end of one part of the feed on to the next, as it adds them.
-func (f *feed) formerRows(ctx context.Context, list []former, added []row) (out []row, err error) {
+func (f *feed) formerRows(ctx context.Context, list []wire.Former, added []row) (out []row, err error) {
 	for part := range slices.Chunk(list, formersAtOnce) {
 		found, err := f.selectRows(ctx, part)
 		if err != nil {
@@ -209,13 +183,13 @@ func (f *feed) formerRows(ctx context.Context, list []former, added []row) (out 
 }
 
 // selectRows returns rows by the number of their change.
-func (f *feed) selectRows(ctx context.Context, list []former) (map[uint64]row, error) {
+func (f *feed) selectRows(ctx context.Context, list []wire.Former) (map[uint64]row, error) {
 	sets := map[string][]string{}
 	for i := range list {
-		stop := record.FromStd(list[i].Stop.Time)
-		r := row{stop: int64(stop)}
+		stop := int64(list[i].Stop)
+		r := row{stop: stop}
 		sets["month"] = append(sets["month"], strconv.FormatUint(uint64(r.stopMonth()), 10))
-		sets["stop_us"] = append(sets["stop_us"], strconv.FormatInt(int64(stop), 10))
+		sets["stop_us"] = append(sets["stop_us"], strconv.FormatInt(stop, 10))
 		sets["seq"] = append(sets["seq"], strconv.FormatUint(list[i].Seq, 10))
 	}
 	var where strings.Builder
