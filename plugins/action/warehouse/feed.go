@@ -53,45 +53,62 @@ type page struct {
 	Next    string `json:"next"`
 }
 
+// part is a part of the feed that was read, and not yet looked up in the tables.
+type part struct {
+	begun   position // what was asked for
+	cursor  string   // behind it
+	last    uint64
+	added   []row
+	formers []wire.Former
+}
+
 // readBatch reads what is behind a position, at most so many pages, and makes rows of it. The
 // error is errBeginAnew when the position counts no more.
 func (f *feed) readBatch(ctx context.Context, begun position) (*batch, error) {
-	b := &batch{begun: begun, cursor: begun.cursor, last: begun.last}
-	days := newDays(&f.layout, f.zone)
-	var added, removed []row
-	more := true
-	b.begun.pages = 0
-	decode := newChangeDecoder(&f.layout)
-	for more && b.begun.pages < begun.pages {
-		var formers []wire.Former
-		p, err := f.readPage(ctx, b.cursor, &b.begun, func(line []byte) error {
+	p, err := f.readPart(ctx, begun)
+	if err != nil {
+		return nil, err
+	}
+	return f.makeBatch(ctx, p)
+}
+
+// readPart reads what is behind a position. It asks the cluster and not the tables.
+func (f *feed) readPart(ctx context.Context, begun position) (*part, error) {
+	p := &part{begun: begun, cursor: begun.cursor, last: begun.last}
+	p.begun.epoch, p.begun.pages = f.epoch, 0
+	decode, more := newChangeDecoder(&f.layout), true
+	for more && p.begun.pages < begun.pages {
+		end, err := f.readPage(ctx, p.cursor, &p.begun, func(line []byte) error {
 			r, former, err := decode.decodeChange(line)
 			if former.Seq > 0 {
-				formers = append(formers, former)
+				p.formers = append(p.formers, former)
 			}
 			if r != nil {
-				added = append(added, *r)
+				p.added = append(p.added, *r)
 			}
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		old, err := f.formerRows(ctx, formers, added)
-		if err != nil {
-			return nil, err
-		}
-		removed = append(removed, old...)
-		b.cursor, b.last, more = p.Next, p.Last, p.More
-		b.begun.pages++
+		p.cursor, p.last, more = end.Next, end.Last, end.More
+		p.begun.pages++
 	}
 	if !more {
-		b.begun.until = b.last // it is the end of the state
+		p.begun.until = p.last // it is the end of the state
 	}
-	b.begun.epoch = f.epoch
-	b.id = batchID(f.cluster, &b.begun)
-	b.ledger = map[uint32]*rows{}
-	b.addRows(f.cluster, days, added, 1)
+	return p, nil
+}
+
+// makeBatch makes rows of a part of the feed. The tables have all that is before it.
+func (f *feed) makeBatch(ctx context.Context, p *part) (*batch, error) {
+	removed, err := f.formerRows(ctx, p.formers, p.added)
+	if err != nil {
+		return nil, err
+	}
+	b := &batch{begun: p.begun, id: batchID(f.cluster, &p.begun), cursor: p.cursor, last: p.last, ledger: map[uint32]*rows{}}
+	days := newDays(&f.layout, f.zone)
+	b.addRows(f.cluster, days, p.added, 1)
 	b.addRows(f.cluster, days, removed, -1)
 	b.daily = days.encodeRows(f.cluster, b.id)
 	return b, nil

@@ -21,6 +21,8 @@ type follower struct {
 	open    uint64 // records that go on
 	notes   []string
 
+	ahead *readAhead // nil: nothing is read ahead
+
 	batches []uint64 // of records that go on, in the tables
 	former  uint64   // the batch shown before
 }
@@ -34,6 +36,7 @@ func (f *follower) followChanges(ctx context.Context, target uint64, stop time.T
 	if err := f.beginTurn(ctx); err != nil {
 		return err
 	}
+	defer f.endAhead()
 	for {
 		var err error
 		switch {
@@ -93,11 +96,12 @@ func (f *follower) beginTurn(ctx context.Context) error {
 
 // writeNext begins the batch behind the position, and writes it.
 func (f *follower) writeNext(ctx context.Context, target uint64) error {
-	ask := position{cursor: f.at.cursor, last: f.at.last, generation: f.at.generation, until: target, pages: (f.Batch + maxPage - 1) / maxPage}
-	ask.page = f.Batch / ask.pages
-	b, err := f.readBatch(ctx, ask)
+	b, err := f.nextBatch(ctx, f.askBehind(f.at.cursor, f.at.last, target))
 	if err != nil {
 		return err
+	}
+	if b.last < target {
+		f.beginAhead(ctx, f.askBehind(b.cursor, b.last, target))
 	}
 	if len(b.ledger) > 0 { // else there is nothing that could be there in part
 		begun := b.begun
@@ -107,6 +111,12 @@ func (f *follower) writeNext(ctx context.Context, target uint64) error {
 		}
 	}
 	return f.writeBatch(ctx, b)
+}
+
+// askBehind is what a batch behind a cursor is asked for with.
+func (f *follower) askBehind(cursor string, last, target uint64) position {
+	pages := (f.Batch + maxPage - 1) / maxPage
+	return position{cursor: cursor, last: last, generation: f.at.generation, until: target, page: f.Batch / pages, pages: pages}
 }
 
 // writeBegun reads a batch that was begun once more, and writes what is missing of it.

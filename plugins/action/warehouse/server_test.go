@@ -303,17 +303,20 @@ func TestReadBatch_FormerRowOfTheSameBatch_IsTakenBack(t *testing.T) {
 	}
 }
 
+// storedRow is a row of the ledger as a server answers it.
+func storedRow(r *row) []byte {
+	stored := appendText(appendText(nil, r.site), r.id)
+	for _, n := range []uint64{r.seq, uint64(r.start), uint64(r.stop)} {
+		stored = binary.LittleEndian.AppendUint64(stored, n)
+	}
+	return r.appendValues(appendText(stored, r.state))
+}
+
 // A withdrawn or deleted record is taken back with the values that were added, whatever the
 // feed says of them now.
 func TestReadBatch_WithdrawnRecord_IsTakenBackAsStored(t *testing.T) {
 	r := row{site: "nemo", id: "a", seq: 6, start: 1767225600 * million, stop: 1767225601 * million, state: "DONE", dimensions: []string{"g", "u"}, used: []sum{{lo: 1_500_000}, {}}, known: []bool{true, false}}
-	little := binary.LittleEndian
-	stored := appendText(appendText(nil, r.site), r.id)
-	for _, n := range []uint64{r.seq, uint64(r.start), uint64(r.stop)} {
-		stored = little.AppendUint64(stored, n)
-	}
-	stored = appendText(appendText(appendText(stored, r.state), "g"), "u")
-	stored = append(r.used[0].appendTo(append(stored, isThere)), isNull)
+	stored := storedRow(&r)
 	f := &feed{session: fakeServer(t, "", string(stored)), cluster: "C", epoch: "E", data: ledgerOf(
 		`{"seq":7,"record_id":"a","record":null,"supersedes":` + recordOf(6, 99) + `}` + "\n" + `{"last":7,"more":false,"next":"c1"}`)}
 	f.zone = time.UTC
