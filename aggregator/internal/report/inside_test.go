@@ -73,6 +73,26 @@ func TestPeriodsHaveTheNamesThatPeopleGiveThem(t *testing.T) {
 	}
 }
 
+func TestPeriods_ThatRoll_AreNeitherToDateNorMonths(t *testing.T) {
+	at := time.Date(2026, 11, 30, 10, 28, 0, 0, time.UTC)
+	begun := at.Add(-time.Millisecond) // of the report, before the answer
+	month := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		word        string
+		now, before span
+		want        [2]string
+	}{
+		{"30d", span{at.AddDate(0, 0, -30), at}, span{begun.AddDate(0, 0, -60), begun.AddDate(0, 0, -30)}, [2]string{"2026-10-31 10:28 to 2026-11-30 10:28", "2026-10-01 10:27 to 2026-10-31 10:27"}},
+		{"this-month", span{month, at}, span{month.AddDate(0, -1, 0), begun.AddDate(0, -1, 0)}, [2]string{"November 2026 to date", "October 2026 to the same day"}},
+		{"2026-11", span{month, month.AddDate(0, 1, 0)}, span{month.AddDate(0, -1, 0), month}, [2]string{"November 2026 to date", "October 2026"}},
+	} {
+		got := namePeriods(c.word, c.now, c.before, begun, time.UTC)
+		if got[0].Name != c.want[0] || got[1].Name != c.want[1] {
+			t.Errorf("%s: %q and %q, want %q", c.word, got[0].Name, got[1].Name, c.want)
+		}
+	}
+}
+
 func TestNumbersAreShownAsPeopleReadThem(t *testing.T) {
 	for _, c := range []struct {
 		kind  string
@@ -339,6 +359,10 @@ func (emptied) Call(_ context.Context, _, _ string, query url.Values, _, into an
 func TestWhoNeverHadARecordIsNamed(t *testing.T) {
 	n := absent{of: "report summary", where: map[string]string{"group_id": "cms"}, periods: []string{"2031"}}
 	if err := n.checkAnswers(t.Context(), v1.API{Caller: emptied{}}, []*v1.Usage{{}}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no record of group_id cms ran in 2031, nor in any other month") {
+		t.Error(err)
+	}
+	n.periods = []string{"30d", "last-month"}
+	if err := n.checkAnswers(t.Context(), v1.API{Caller: emptied{}}, []*v1.Usage{{}}); err == nil || !strings.Contains(err.Error(), "ran in the last 30 days and last-month, nor in any other month") {
 		t.Error(err)
 	}
 }

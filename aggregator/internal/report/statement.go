@@ -183,13 +183,7 @@ func (s *statement) resolvePeriods(ctx context.Context) error {
 		return n.explainAbsence(ctx, s.r)
 	}
 	before := previousWindow(s.o.Period, windowOf(s.now), calendar.Day, s.o.Now, s.zone)
-	s.periods = []Period{windowOf(s.now).namedPeriod(s.o.Period, s.zone), before.namedPeriod("", s.zone)}
-	if name := &s.periods[0].Name; windowOf(s.now).To.After(s.o.Now) && !strings.HasSuffix(*name, v1.ToDate) {
-		*name += v1.ToDate
-	}
-	if begin := before.From.In(s.zone); before.To.Before(windowOf(s.now).From) && begin.AddDate(0, 1, 0).Equal(windowOf(s.now).From) {
-		s.periods[1].Name = begin.Format("January 2006") + " to the same day"
-	}
+	s.periods = namePeriods(s.o.Period, windowOf(s.now), before, s.o.Now, s.zone)
 	if s.before, err = s.usageOfPeriod(ctx, v1.UsageQuery{}, 1); err != nil {
 		return fmt.Errorf("report statement of %s: %w", s.periods[1].Name, err)
 	}
@@ -204,6 +198,20 @@ func (s *statement) resolvePeriods(ctx context.Context) error {
 		return fmt.Errorf("report statement: %w", err)
 	}
 	return nil
+}
+
+// namePeriods names a period that was asked for by a word, and the one before it: of a month that
+// goes on, and of the start of the one before, to the same day.
+func namePeriods(word string, now, before span, at time.Time, zone *time.Location) []Period {
+	starts := func(t time.Time, interval string) bool { return t.In(zone).Equal(intervalStart(t.In(zone), interval)) }
+	list := []Period{now.namedPeriod(word, zone), before.namedPeriod("", zone)}
+	if name := &list[0].Name; now.To.After(at) && starts(now.To, "day") && !strings.HasSuffix(*name, v1.ToDate) {
+		*name += v1.ToDate
+	}
+	if before.To.Before(now.From) && starts(before.From, "month") && before.From.In(zone).AddDate(0, 1, 0).Equal(now.From) {
+		list[1].Name = before.From.In(zone).Format("January 2006") + " to the same day"
+	}
+	return list
 }
 
 // coversStart reports whether a window is known from its start on.

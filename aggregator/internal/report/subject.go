@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,8 +50,19 @@ type absent struct {
 	begin   time.Time // of the first period
 }
 
+// periodsText names periods in a sentence: the last 30 days, which are asked for as 30d.
+func periodsText(words []string) string {
+	list := slices.Clone(words)
+	for i, word := range list {
+		if days, err := strconv.Atoi(strings.TrimSuffix(word, "d")); err == nil && strings.HasSuffix(word, "d") && days > 1 {
+			list[i] = fmt.Sprintf("the last %d days", days)
+		}
+	}
+	return strings.Join(list, " and ")
+}
+
 func (n *absent) explainAbsence(ctx context.Context, r v1.API) error {
-	periods := strings.Join(n.periods, " and ")
+	periods := periodsText(n.periods)
 	for _, key := range slices.Sorted(maps.Keys(n.where)) {
 		known, err := n.allValues(ctx, r, key)
 		if err != nil {
