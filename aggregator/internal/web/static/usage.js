@@ -3,6 +3,7 @@
 const place = document.getElementById("chart");
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const paper = matchMedia("print");
 const patterns = [
   { symbol: "rect", rotation: -Math.PI / 4, dashArrayX: [1, 0], dashArrayY: [2, 5] },
   { symbol: "rect", rotation: Math.PI / 4, dashArrayX: [1, 0], dashArrayY: [2, 5] },
@@ -258,6 +259,7 @@ class Chart {
     addEventListener("pointerup", (event) => this.release(event));
     addEventListener("keydown", (event) => { if (event.key === "Escape") this.cancel(); });
     dark.addEventListener("change", () => this.draw());
+    paper.addEventListener("change", () => this.draw());
     calm.addEventListener("change", () => this.draw());
     new ResizeObserver(() => this.chart.resize()).observe(place);
   }
