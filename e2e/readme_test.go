@@ -3,14 +3,12 @@
 package e2e_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,63 +19,11 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
-// demo is a running `bursar dev` without a scheduler, and a folder from which its user
-// calls the programs.
+// demo is a running `bursar dev` whose commands and pages are looked at.
 type demo struct {
-	t   *testing.T
-	dir string
-	env []string
-}
+	*site.Demo
 
-// startDemo starts `bursar dev`, and waits until all that is wrong in the demo on purpose
-// has been found.
-func startDemo(t *testing.T) *demo {
-	t.Helper()
-	s := site.New(t)
-	d := &demo{t: t, dir: filepath.Join(s.Dir, "user"), env: []string{"XDG_RUNTIME_DIR=" + s.Dir, "TMPDIR=" + s.Dir, "BURSAR_ADDR="}}
-	none := filepath.Join(s.Dir, "none") // of the schedulers that this machine may have
-	for _, dir := range []string{d.dir, none} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(s.Bin, filepath.Join(d.dir, "bin")); err != nil {
-		t.Fatal(err)
-	}
-	dev := s.Daemon("dev", "bursar", "dev", "-listen", "127.0.0.1:0")
-	dev.Env = append([]string{"PATH=" + none}, d.env...)
-	dev.Start()
-	d.env = append(d.env, "PATH="+s.Bin+":"+os.Getenv("PATH"))
-	s.Eventually("the demo finds its failed day", func() (bool, string) {
-		if dev.Ended() {
-			t.Fatalf("the demo has ended:\n%s", dev.Log(100))
-		}
-		out, err := d.run("bursar completeness -check")
-		return exitCode(err) == 2 && strings.Contains(dev.Log(100), "Ctrl-C stops"), out + dev.Log(100)
-	})
-	return d
-}
-
-// run runs a command as its user would, and returns what it printed.
-func (d *demo) run(command string) (out string, err error) {
-	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-c", command)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = d.dir, append(os.Environ(), d.env...), time.Second
-	text, err := cmd.CombinedOutput()
-	return string(text), err
-}
-
-// exitCode returns the exit code of a command; -1 where it did not come to its end.
-func exitCode(err error) int {
-	var failed *exec.ExitError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &failed):
-		return failed.ExitCode()
-	}
-	return -1
+	t *testing.T
 }
 
 // readmeCommands returns the commands of README's code blocks that are for the demo. The
@@ -115,9 +61,9 @@ func TestReadme_CommandsInTheDemo_ExitWithZero(t *testing.T) {
 	if len(commands) < 30 {
 		t.Errorf("README has only %d commands for the demo: %q", len(commands), commands)
 	}
-	d := startDemo(t)
+	d := &demo{site.New(t).Demo(), t}
 	for _, command := range commands {
-		if out, err := d.run(command); err != nil || strings.TrimSpace(out) == "" && !strings.ContainsAny(command, ">") && !strings.Contains(command, " -o ") {
+		if out, err := d.Run(command); err != nil || strings.TrimSpace(out) == "" && !strings.ContainsAny(command, ">") && !strings.Contains(command, " -o ") {
 			t.Errorf("%s: %v\n%s", command, err, out)
 		}
 	}
@@ -128,7 +74,7 @@ func TestReadme_CommandsInTheDemo_ExitWithZero(t *testing.T) {
 // showsContent checks that what the demo promises is there, or comes.
 func (d *demo) showsContent() {
 	d.t.Helper()
-	if out, err := d.run("bursar actions run report/demo"); err != nil { // that of the start may have met few records
+	if out, err := d.Run("bursar actions run report/demo"); err != nil { // that of the start may have met few records
 		d.t.Errorf("%v\n%s", err, out)
 	}
 	for _, c := range []struct{ command, want string }{
@@ -150,7 +96,7 @@ func (d *demo) showsContent() {
 	} {
 		want := regexp.MustCompile(c.want)
 		site.Eventually(d.t, fmt.Sprintf("%s prints %s", c.command, c.want), func() (bool, string) {
-			out, _ := d.run(c.command)
+			out, _ := d.Run(c.command)
 			return want.MatchString(out), out
 		})
 	}
@@ -159,17 +105,12 @@ func (d *demo) showsContent() {
 // showsPages opens each page that the first one leads to, within two links.
 func (d *demo) showsPages() {
 	d.t.Helper()
-	link, err := d.run("bursar login")
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	link, base := d.Login()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	browser := &http.Client{Jar: jar, Timeout: time.Minute}
-	link = strings.TrimSpace(link)
-	base := link[:strings.Index(link, "/ui/")]
 	leads := regexp.MustCompile(`href="(/[a-z/-]*)"`)
 	seen := map[string]bool{}
 	next := []string{strings.TrimPrefix(link, base)}
