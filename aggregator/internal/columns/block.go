@@ -11,15 +11,16 @@ import (
 // for. It belongs to one goroutine. The slices that its methods return belong
 // to it and must not be changed.
 type Block struct {
-	v      view
-	starts []record.Time
-	stops  []record.Time
-	sets   []uint32
-	temps  []uint32
-	ends   []uint32
-	who    []uint32
-	all    bool
-	picks  int // rows that were read one by one
+	v       view
+	starts  []record.Time
+	stops   []record.Time
+	sets    []uint32
+	temps   []uint32
+	ends    []uint32
+	who     []uint32
+	amounts [maxAmounts][]int64
+	all     bool
+	picks   int // rows that were read one by one
 }
 
 // Header returns the block's zone map.
@@ -148,6 +149,9 @@ func (b *Block) Amounts(position int) ([]int64, error) {
 	if position < 0 || position >= maxAmounts || b.v.frame.parts[colAmount+position] == nil {
 		return nil, nil
 	}
+	if b.amounts[position] != nil {
+		return b.amounts[position], nil
+	}
 	if err := b.v.loadColumns(colAmount + position); err != nil {
 		return nil, err
 	}
@@ -155,6 +159,7 @@ func (b *Block) Amounts(position int) ([]int64, error) {
 	for i, u := range b.v.cols[colAmount+position] {
 		amounts[i] = int64(u)
 	}
+	b.amounts[position] = amounts
 	return amounts, nil
 }
 

@@ -164,7 +164,7 @@ func (t *accumulator) computeDraw(d *drawn, r *run, end record.Time) {
 			continue
 		}
 		if d.of == measured { // a joule is 10^12 of the unit, the PUE is in 10^-9
-			p.energy = t.checkedSum(product(joules, 1000).Times(list[i].PUE))
+			p.energy = t.checkedSum(Product(joules, 1000).Times(list[i].PUE))
 		} else {
 			p.energy, p.loaded = t.modelledEnergy(r, end, list[i].Powers)
 		}
@@ -191,7 +191,7 @@ func (t *accumulator) computeEmbodied(d *drawn, r *run, end record.Time, powers 
 			continue
 		}
 		if power := powerOf(powers, p.name); power != nil {
-			d.embodied = d.embodied.Add(t.checkedSum(product(r.amounts[k], int64(end-r.start)).Times(power.Embodied)))
+			d.embodied = d.embodied.Add(t.checkedSum(Product(r.amounts[k], int64(end-r.start)).Times(power.Embodied)))
 		} else if list := t.q.Energy.Components; d.of == modelled && (len(list) == 0 || slices.Contains(list, p.name)) {
 			d.unknown = append(d.unknown, k)
 		}
@@ -208,7 +208,7 @@ func (t *accumulator) modelledEnergy(r *run, end record.Time, powers []Power) (e
 		if power == nil || p.kind == record.Total {
 			continue
 		}
-		taken, known := t.componentEnergy(power, r, product(r.amounts[k], int64(end-r.start)))
+		taken, known := t.componentEnergy(power, r, Product(r.amounts[k], int64(end-r.start)))
 		if energy = energy.Add(taken); !known {
 			loaded = loaded.Add(taken)
 		}
@@ -223,7 +223,7 @@ func (t *accumulator) componentEnergy(p *Power, r *run, held Sum) (taken Sum, kn
 	busy, known := held, p.Busy == ""
 	for k := range r.layout.parts {
 		if o := &r.layout.parts[k]; p.Busy != "" && o.name == p.Busy && o.kind == record.Total {
-			if busy, known = product(r.amounts[k], million), true; held.Less(busy) {
+			if busy, known = Product(r.amounts[k], million), true; held.Less(busy) {
 				busy = held
 			}
 			break

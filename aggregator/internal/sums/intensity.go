@@ -46,7 +46,7 @@ func (s *intensityStep) totalsUntil(at record.Time) (grams Sum, gap record.Time)
 	if s.Grams < 0 {
 		return s.grams, s.gap + at - s.From
 	}
-	return s.grams.Add(product(s.Grams, int64(at-s.From))), s.gap
+	return s.grams.Add(Product(s.Grams, int64(at-s.From))), s.gap
 }
 
 // stepAt is the last step that is not after a time; nil before the first.

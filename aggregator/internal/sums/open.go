@@ -60,9 +60,9 @@ func (d *OpenDigester) AddRow(row *columns.Row, end record.Time) {
 		switch {
 		case c.Name != digestComponent:
 		case c.Kind == record.Total:
-			sum.CoreSeconds = sum.CoreSeconds.Add(product(c.Amount, million))
+			sum.CoreSeconds = sum.CoreSeconds.Add(Product(c.Amount, million))
 		default:
-			sum.CoreSeconds = sum.CoreSeconds.Add(product(c.Amount, int64(end-row.Record.Start)))
+			sum.CoreSeconds = sum.CoreSeconds.Add(Product(c.Amount, int64(end-row.Record.Start)))
 		}
 	}
 }

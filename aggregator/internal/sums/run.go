@@ -46,12 +46,12 @@ func (r *run) isNegative() bool { return r.stop != record.None && r.stop < r.sta
 func (r *run) usedBetween(k int, stop, from, to record.Time) Sum {
 	amount := r.amounts[k]
 	if r.layout.parts[k].kind != record.Total {
-		return product(amount, int64(to-from))
+		return Product(amount, int64(to-from))
 	}
 	if from == r.start && to == stop {
-		return product(amount, million)
+		return Product(amount, million)
 	}
-	s := spread{whole: product(amount, million), over: uint64(stop - r.start)}
+	s := spread{whole: Product(amount, million), over: uint64(stop - r.start)}
 	return s.givenUntil(uint64(to - r.start)).Sub(s.givenUntil(uint64(from - r.start)))
 }
 

@@ -86,8 +86,6 @@ type blockRows struct {
 	*columns.Block
 	starts, stops, submits []record.Time
 	sets, templates        []uint32
-	amounts                [columns.MaxAmounts][]int64
-	loaded                 [columns.MaxAmounts]bool
 }
 
 func newScanner(t *accumulator, v *store.View, pieces []piece, known *groupedSums) *scanner {
@@ -220,7 +218,7 @@ func (s *scanner) readComponents(i int) error {
 	for k, columns := range s.cachedTarget(sh).of {
 		amount := int64(0)
 		if len(columns) > 0 || s.q.Energy != nil {
-			list, err := s.rows.amountsOf(k)
+			list, err := s.rows.Amounts(k)
 			if err != nil {
 				return err
 			}
@@ -244,17 +242,6 @@ func (s *scanner) readOwnComponents(i int) error {
 		s.run.amounts = append(s.run.amounts, cs[k].Amount)
 	}
 	return nil
-}
-
-// amountsOf are the amounts of the components at a position, nil when all are 0.
-func (r *blockRows) amountsOf(k int) (list []int64, err error) {
-	if !r.loaded[k] {
-		if r.amounts[k], err = r.Amounts(k); err != nil {
-			return nil, err
-		}
-		r.loaded[k] = true
-	}
-	return r.amounts[k], nil
 }
 
 func (s *scanner) addLoose(row *columns.Row) error {

@@ -16,8 +16,8 @@ type Sum struct {
 // SumOf returns v as a Sum.
 func SumOf(v int64) Sum { return Sum{hi: v >> 63, lo: uint64(v)} }
 
-// product returns a × b.
-func product(a, b int64) Sum {
+// Product returns a × b.
+func Product(a, b int64) Sum {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	h := int64(hi)
 	if a < 0 {
