@@ -332,6 +332,27 @@ func (v *View) Query(ctx context.Context, q store.Query, yield func(*columns.Row
 	return v.view.Query(ctx, q, yield)
 }
 
+// Scan gives the rows of q that the principal sees to scanners, as [store.View.ScanLeased] does.
+// Loose rows are as [View.Query] has them; of a row of a block [View.Shown] has what the principal
+// sees of its meta. Tombstones of q do not count.
+func (v *View) Scan(ctx context.Context, q store.Query, newScanner func() store.Scanner) error {
+	if err := v.requireRows(); err != nil {
+		return err
+	}
+	var err error
+	if q.Meta, err = v.pseudonyms.resolveTests(ctx, v.view, q.Meta); err != nil {
+		return err
+	}
+	if q.Tombstones = false; !v.who.Rows.All() {
+		q.Allowed = v.who.Rows.allowedTests()
+	}
+	return v.view.ScanLeased(ctx, q, func() store.Scanner {
+		s := newScanner()
+		s.Loose = v.pseudonyms.maskRows(s.Loose)
+		return s
+	})
+}
+
 // QueryWhole is [View.Query] with the archived records of the query as well, which get their
 // details before its conditions on meta and the principal's row filter look at them. The
 // query's Tombstones and Details do not count.

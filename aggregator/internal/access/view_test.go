@@ -142,6 +142,15 @@ func TestAReaderSeesItsRowsInEveryOrderPageAndLookup(t *testing.T) {
 				t.Errorf("%s: query by id %s: %v", c.name, id, got)
 			}
 		}
+		scanned := []string{}
+		if err := v.Scan(context.Background(), store.Query{Tombstones: true}, func() store.Scanner {
+			return store.Scanner{Loose: func(row *columns.Row) error {
+				scanned = append(scanned, row.Record.ID)
+				return nil
+			}}
+		}); err != nil || !slices.Equal(scanned, c.want) {
+			t.Errorf("%s: a scan has %v, %v", c.name, scanned, err)
+		}
 		if n, err := v.Count(context.Background()); err != nil || int(n) != len(c.want) {
 			t.Errorf("%s: count %d, %v", c.name, n, err)
 		}
@@ -229,6 +238,7 @@ func TestWhoHasNoRoleToReadSeesNoRecordEvenWithAView(t *testing.T) {
 		for name, err := range map[string]error{
 			"get": get, "entry": entry,
 			"query":     v.Query(context.Background(), store.Query{}, func(*columns.Row) error { return nil }),
+			"scan":      v.Scan(context.Background(), store.Query{}, func() store.Scanner { return store.Scanner{} }),
 			"open":      v.OpenRecords(context.Background(), func(*columns.Row) error { return nil }),
 			"conflicts": v.Conflicts(func(*record.Entry) error { return nil }),
 		} {
