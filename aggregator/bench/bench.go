@@ -60,6 +60,7 @@ func allMeasurements() []measurement {
 		{"trio", (*bench).measureTrio},
 		{"trio-single", (*bench).trioSingle},
 		{"postgres", (*bench).measurePostgres},
+		{"warehouse", (*bench).measureWarehouse},
 		{"index", (*bench).indexCost},
 		{"failover", (*bench).measureFailover},
 		{"mapping", (*bench).measureMapping},

@@ -94,14 +94,14 @@ func (p *process) cpuSeconds() float64 {
 	if err != nil {
 		return 0
 	}
+	fields := statFields(text)
+	return (numberOf(fields[11]) + numberOf(fields[12])) / tick
+}
+
+// statFields are the fields of a file stat in /proc from the process's state on.
+func statFields(text []byte) []string {
 	_, rest, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseFloat(fields[11], 64)
-	system, _ := strconv.ParseFloat(fields[12], 64)
-	return (user + system) / tick
+	return append(strings.Fields(rest), make([]string, 15)...)
 }
 
 // anonymousMemory returns the resident memory of the process's own, in MiB.

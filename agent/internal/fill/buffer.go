@@ -2,9 +2,12 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
@@ -21,6 +24,8 @@ type filling struct {
 	ids    string
 	seed   uint64
 	sample string
+	site   string // in place of the sites of the benchmark record; "": as they are
+	years  int    // over which the stops are spread, of which 2024 is the last
 }
 
 // The sizes of a transaction, of what is reported, and of the sample.
@@ -54,28 +59,57 @@ func (f *filling) fillBuffer() (err error) {
 }
 
 func (f *filling) appendRecords(b *buffer.Buffer, ids *sampler) error {
-	gen := benchmark.Generator(f.seed, f.n, f.ids)
-	gen.Extended = true
 	s := sink{buffer: b, source: buffer.Source{Type: "slurm", Label: "nemo"}}
-	for at := 0; ; at++ {
-		r, ok := gen.Next()
-		if !ok {
-			return s.flush(at)
-		}
+	at := 0
+	for r := range f.makeRecords() {
 		s.addFrame(&wire.Frame{Kind: wire.KindRecord, ID: r.ID, Record: r, Version: record.Version{Ended: true}})
 		if err := ids.sampleID(at, r.ID); err != nil {
 			return err
 		}
-		if len(s.frames) < perAppend {
+		if at++; len(s.frames) < perAppend {
 			continue
 		}
-		if err := s.flush(at + 1); err != nil {
+		if err := s.flush(at); err != nil {
 			return err
 		}
-		if (at+1)%perReport == 0 {
-			if err := writeReport(Report{Frames: at + 1}); err != nil {
+		if at%perReport == 0 {
+			if err := writeReport(Report{Frames: at}); err != nil {
 				return err
 			}
+		}
+	}
+	return s.flush(at)
+}
+
+// makeRecords yields the benchmark records, a year after the other.
+func (f *filling) makeRecords() iter.Seq[record.Record] {
+	return func(yield func(record.Record) bool) {
+		for k := range f.years {
+			back := f.years - 1 - k
+			gen := benchmark.Generator(f.seed+uint64(back), f.n*(k+1)/f.years-f.n*k/f.years, f.ids)
+			gen.Extended = true
+			for r := range gen.All() {
+				if f.site != "" || back > 0 {
+					f.moveRecord(&r, 2024-back)
+				}
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// moveRecord makes a record one of the site and of a year, with an id that no other year has.
+func (f *filling) moveRecord(r *record.Record, year int) {
+	by := record.FromStd(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)) - record.FromStd(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC))
+	r.Submit, r.Start, r.Stop = r.Submit+by, r.Start+by, r.Stop+by
+	site, rest, _ := strings.Cut(r.ID, "-")
+	site = cmp.Or(f.site, site)
+	r.ID = fmt.Sprint(site, "-", year, "-", rest)
+	for i := range r.Meta {
+		if r.Meta[i].Key == "site_id" {
+			r.Meta[i].Values = []string{site}
 		}
 	}
 }

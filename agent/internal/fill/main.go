@@ -2,7 +2,7 @@
 // packages can: it fills a buffer with the benchmark record, and times the
 // mapping.
 //
-//	fill buffer -path FILE -n N -ids slurm|uuid [-sample FILE]
+//	fill buffer -path FILE -n N -ids slurm|uuid [-sample FILE] [-site NAME] [-years N]
 //	fill mapping [-time 1s]
 //
 // It writes JSON values on lines to stdout: any number of [Report] whose Done is
@@ -46,6 +46,8 @@ func runCommand(args []string) error {
 		flags.IntVar(&f.n, "n", 1_000_000, "how many records")
 		flags.StringVar(&f.ids, "ids", "slurm", "slurm or uuid")
 		flags.Uint64Var(&f.seed, "seed", 1, "what the records depend on")
+		flags.StringVar(&f.site, "site", "", "`name` of the one site that all records are of, in place of five")
+		flags.IntVar(&f.years, "years", 1, "over how many years the records are spread")
 		flags.StringVar(&f.sample, "sample", "", "`file` for some of the ids, one a line")
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
