@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // widths are the bytes of a value in RowBinary by the type of its column. Texts have their
@@ -15,8 +16,15 @@ var widths = map[string]int{"Int8": 1, "Date": 2, "UInt32": 4, "DateTime('UTC')"
 // and may make several blocks of what is whole.
 func blockOf(columns []column, rows []byte) ([]byte, error) {
 	values, nulls := make([][]byte, len(columns)), make([][]byte, len(columns))
-	count := uint64(0)
+	count, whole := uint64(0), len(rows)
 	for ; len(rows) > 0; count++ {
+		if count == 1 { // room for rows like the first one
+			more := len(rows)/(whole-len(rows)) + 1
+			for i := range values {
+				values[i] = slices.Grow(values[i], more*len(values[i]))
+				nulls[i] = slices.Grow(nulls[i], more*len(nulls[i]))
+			}
+		}
 		for i := range columns {
 			kind := columns[i].kind
 			if kind == maybeDecimal {
@@ -37,7 +45,8 @@ func blockOf(columns []column, rows []byte) ([]byte, error) {
 			rows = rows[n:]
 		}
 	}
-	block := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(columns))), count)
+	block := make([]byte, 0, whole+64*(len(columns)+1))
+	block = binary.AppendUvarint(binary.AppendUvarint(block, uint64(len(columns))), count)
 	for i, c := range columns {
 		block = append(append(appendText(appendText(block, c.name), c.kind), nulls[i]...), values[i]...)
 	}

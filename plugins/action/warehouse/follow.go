@@ -203,16 +203,17 @@ func (f *follower) missingRows(ctx context.Context, months map[uint32]*rows, par
 	for _, row := range there {
 		has[row[0]] = row[1]
 	}
+	var parts [][]byte
 	for i, m := range part {
 		switch want := strconv.FormatInt(months[m].count, 10); has[names[i]] {
 		case want:
 		case "", "0":
-			missing = append(missing, months[m].bytes...)
+			parts = append(parts, months[m].bytes)
 		default:
 			return nil, newRefusal("%s has %s rows of a batch in month %s, and the batch has %s: another writer wrote it, too, or rows were removed; run the action with replace=all", f.tableName(table), has[names[i]], names[i], want)
 		}
 	}
-	return missing, nil
+	return slices.Concat(parts...), nil
 }
 
 // queryID is what the ids of all inserts of the cluster begin with.
