@@ -284,16 +284,7 @@ func (l *Lab) postRecords(records []job) {
 // administrator over its unix socket.
 func (l *Lab) Pages() string {
 	l.t.Helper()
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(&url.URL{Scheme: "http", Host: "localhost"})
-			r.Out.Host = r.In.Host // Origin is compared with it
-		},
-		Transport: site.Local(l.Agg.DataDir).Transport,
-	}
-	server := httptest.NewServer(proxy)
-	l.t.Cleanup(server.Close)
-	return server.URL
+	return serveAs(l.t, "http://localhost", site.Local(l.Agg.DataDir).Transport, "")
 }
 
 // As returns an address at which the aggregator answers as it does to the holder of a
@@ -314,17 +305,32 @@ func (l *Lab) As(name string) string {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
-	target, err := url.Parse(l.Agg.TLSURL)
+	l.as[name] = serveAs(l.t, l.Agg.TLSURL, &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: roots, MinVersion: tls.VersionTLS13}}, "")
+	return l.as[name]
+}
+
+// serveAs returns an address at which the server at base answers as it does to the holder of a
+// token; "" sends none.
+func serveAs(t testing.TB, base string, transport http.RoundTripper, token string) string {
+	t.Helper()
+	target, err := url.Parse(base)
 	if err != nil {
-		l.t.Fatal(err)
+		t.Fatal(err)
 	}
 	proxy := &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: roots, MinVersion: tls.VersionTLS13}},
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			if target.Hostname() == "localhost" {
+				r.Out.Host = r.In.Host // Origin is compared with it
+			}
+			if token != "" {
+				r.Out.Header.Set("Authorization", "Bearer "+token)
+			}
+		},
+		Transport: transport,
 	}
 	server := httptest.NewServer(proxy)
-	l.t.Cleanup(server.Close)
-	l.as[name] = server.URL
+	t.Cleanup(server.Close)
 	return server.URL
 }
 

@@ -9,14 +9,6 @@ import (
 	"testing"
 )
 
-// page is one that is walked.
-type page struct {
-	path   string
-	status int64  // 0 is 200
-	needs  string // a selector of CSS of what must be there
-	table  bool   // it has one, also without script
-}
-
 // walked are all the pages, in the order of the navigation. A new page is a line here.
 func walked() []page {
 	return []page{
@@ -53,24 +45,6 @@ func walked() []page {
 	}
 }
 
-func (p page) want() int64 {
-	if p.status == 0 {
-		return 200
-	}
-	return p.status
-}
-
-// look is a way to look at a page.
-type look struct {
-	scheme        string
-	width, height int64
-	dusk          bool // it gets dark while the page is open; all but colours is that of the look before
-}
-
-func looks() []look {
-	return []look{{"light", 1280, 900, false}, {"dark", 1280, 900, true}, {"light", 360, 740, false}, {"dark", 360, 740, true}}
-}
-
 // desk is where someone looks at the pages of a lab.
 type desk struct {
 	lab     *Lab
@@ -86,8 +60,11 @@ func TestPages_InABrowser_ShowWhatIsCounted(t *testing.T) {
 		return
 	}
 	t.Run("an unsound page is noticed", d.anUnsoundPage)
-	t.Run("every page is sound in the light, in the dark and on a phone", d.everyLook)
+	t.Run("every page is sound in the light, in the dark, on a phone and on paper", d.everyLook)
+	t.Run("each role begins at a page of its own", d.firstPages)
 	t.Run("usage leads from a site to a group to a person to the jobs, and table, chart and v1 agree", d.drill)
+	t.Run("each figure of the boards of each role is that of v1", d.boardsAgree)
+	t.Run("used, reserved and left of budgets is what v1 says", d.budgetsAgree)
 	t.Run("fields that filter suggest what records have, and saved views are offered", d.suggestions)
 	t.Run("without script every table is there", d.withoutScript)
 	t.Run("a dashboard of a configured origin shows the widget, another origin does not", d.framedWidget)
@@ -98,19 +75,11 @@ func TestPages_InABrowser_ShowWhatIsCounted(t *testing.T) {
 
 func (d *desk) everyLook(t *testing.T) {
 	tab := d.browser.Tab(t, d.lab.Pages())
-	for _, p := range append(walked(), d.reports(t, tab)...) {
-		for _, v := range looks() {
-			tab.Look(v.scheme, v.width, v.height)
-			if !v.dusk {
-				tab.Open(p.path, p.want())
-			}
-			d.inspect(t, tab, p, v)
-		}
-	}
+	d.walk(t, tab, append(walked(), d.reports(t, tab)...), looks())
 	tab.Open("/", 200)
-	for _, path := range Eval[[]string](tab, `[...document.querySelectorAll("header nav a")].map(a => a.getAttribute("href"))`) {
+	for _, path := range navigation(tab) {
 		if !slices.ContainsFunc(walked(), func(p page) bool { return p.path == path }) {
-			t.Errorf("nobody looks at %s, which the navigation names", path)
+			t.Errorf("the navigation names %s, which is not walked", path)
 		}
 	}
 }
@@ -129,40 +98,6 @@ func (d *desk) reports(t *testing.T, tab *Tab) (all []page) {
 	}
 	return all
 }
-
-// inspect looks at the page in a tab.
-func (d *desk) inspect(t *testing.T, tab *Tab, p page, v look) {
-	t.Helper()
-	if p.needs != "" && count(tab, p.needs) == 0 || p.table && count(tab, rows) == 0 {
-		t.Errorf("%s, %s %d: there is no %s, or no table", p.path, v.scheme, v.width, p.needs)
-	}
-	if wide := Eval[int](tab, beyond); wide > 0 {
-		t.Errorf("%s, %s %d: it is %d pixels wider than the window: %s", p.path, v.scheme, v.width, wide, Eval[string](tab, widest))
-	}
-	for _, f := range tab.Violations(d.axe, v.dusk) {
-		if f.Serious() {
-			t.Errorf("%s, %s %d: %s", p.path, v.scheme, v.width, f)
-		} else if !v.dusk && v.width > 1000 {
-			t.Logf("%s, %s %d: %s", p.path, v.scheme, v.width, f)
-		}
-	}
-	if problems := tab.Problems(); len(problems) > 0 {
-		t.Errorf("%s, %s %d:\n%s", p.path, v.scheme, v.width, strings.Join(problems, "\n"))
-	}
-}
-
-// rows are the rows of a page's tables, as a selector of CSS.
-const rows = "main table tbody tr"
-
-func count(tab *Tab, selector string) int {
-	return Eval[int](tab, "document.querySelectorAll(`"+selector+"`).length")
-}
-
-// beyond is by how many pixels the page is wider than the window.
-const beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-// widest names what stands out of the window.
-const widest = `[...document.body.querySelectorAll("*")].filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).slice(0, 3).map(e => e.outerHTML.slice(0, 200)).join("\n")`
 
 func (d *desk) withoutScript(t *testing.T) {
 	tab := d.browser.Tab(t, d.lab.Pages())

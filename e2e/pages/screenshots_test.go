@@ -11,8 +11,8 @@ import (
 
 var screenshots = flag.String("screenshots", "", "write the pictures of the README into this `folder`")
 
-// pictures are those of the README, by file.
-func pictures() map[string]string {
+// readmePictures are those of the README, by file.
+func readmePictures() map[string]string {
 	return map[string]string{
 		"overview": "/",
 		"usage":    "/ui/usage?window=14d&by=group_id&measure=Cores&step=day&kind=bars",
@@ -26,7 +26,7 @@ func (d *desk) takePictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	tab := d.browser.Tab(t, d.lab.Pages())
-	for name, path := range pictures() {
+	for name, path := range readmePictures() {
 		for _, scheme := range []string{"light", "dark"} {
 			tab.Look(scheme, 1200, 800)
 			tab.Open(path, 200)

@@ -134,9 +134,21 @@ func (tab *Tab) callProtocol(what string, send func(ctx context.Context) error) 
 // of which size. One that is narrower than 500 px is a phone.
 func (tab *Tab) Look(scheme string, width, height int64) {
 	tab.t.Helper()
+	tab.emulate("screen", scheme, width, height)
+}
+
+// Print shows the pages from now on as they are printed on A4 by someone who reads them in these
+// colours. Chromium prints with margins of 1 cm.
+func (tab *Tab) Print(scheme string) {
+	tab.t.Helper()
+	tab.emulate("print", scheme, 718, 1047)
+}
+
+func (tab *Tab) emulate(media, scheme string, width, height int64) {
+	tab.t.Helper()
 	tab.callProtocol("change the look", func(ctx context.Context) error {
 		features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}
-		if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
+		if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: media, Features: features}); err != nil {
 			return err
 		}
 		size := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 500}
@@ -173,7 +185,7 @@ func (tab *Tab) Load(path string, status int64) {
 // Refused is Open of a page that may be refused.
 func (tab *Tab) Refused(path string) {
 	tab.t.Helper()
-	if status := tab.loadPage(path, true); status != 200 && status != 403 && status != 404 {
+	if status := tab.loadPage(path, true); status != 200 && status != 400 && status != 403 && status != 404 {
 		tab.t.Errorf("%s: status %d", path, status)
 	}
 	tab.Ready()
@@ -240,6 +252,12 @@ func Eval[T any](tab *Tab, expression string) T {
 func (tab *Tab) Picture() []byte {
 	tab.t.Helper()
 	return get(tab, "take a picture", chromedp.CaptureScreenshot())
+}
+
+// WholePicture is all of the page, as a PNG.
+func (tab *Tab) WholePicture() []byte {
+	tab.t.Helper()
+	return get(tab, "take a picture", chromedp.FullScreenshot(100))
 }
 
 // HTML is all that the page has, what is hidden included.
