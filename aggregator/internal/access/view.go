@@ -353,6 +353,9 @@ func (v *View) Scan(ctx context.Context, q store.Query, newScanner func() store.
 	})
 }
 
+// BlocksMayHaveKey reports whether a row of a block can have a meta key: false is certain.
+func (v *View) BlocksMayHaveKey(key string) bool { return v.view.BlocksMayHaveKey(key) }
+
 // QueryWhole is [View.Query] with the archived records of the query as well, which get their
 // details before its conditions on meta and the principal's row filter look at them. The
 // query's Tombstones and Details do not count.

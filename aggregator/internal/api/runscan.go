@@ -47,6 +47,7 @@ type runScanner struct {
 	having   []sums.Filter
 	keys     []string        // that decide whether a record is counted
 	ends     bool            // some of them are of how runs ended
+	all      bool            // all rows of blocks are counted
 	counted  map[uint64]bool // whether records are, by their number of meta and of their end
 	measured []measuredComponent
 	places   map[uint32]*componentPlaces // by template
@@ -62,6 +63,7 @@ func newRunScanner(view *access.View, having []sums.Filter) *runScanner {
 		s.keys = append(s.keys, f.Key)
 		s.ends = s.ends || record.IsEndKey(f.Key)
 	}
+	s.all = len(having) == 0 && !view.BlocksMayHaveKey(record.PartKey)
 	return s
 }
 
@@ -143,6 +145,9 @@ func isCounted(r *record.Record, having []sums.Filter) bool {
 // isCounted is the function of that name for a row, and asks it once for all rows of which the answer
 // is the same.
 func (s *runScanner) isCounted(c *runColumns, i int) (bool, error) {
+	if s.all {
+		return true, nil
+	}
 	number := uint64(c.sets[i])
 	if s.ends {
 		number |= uint64(c.ends[i]) << 32

@@ -151,10 +151,14 @@ func (d *Dict) MayHaveKey(key string) bool {
 	if _, inline := d.InlineKV(key); inline {
 		return true
 	}
+	return d.keyNumber(key) != 0
+}
+
+// keyNumber returns the number of a key; 0 is none.
+func (d *Dict) keyNumber(key string) uint32 {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	_, known := d.index[TableKey][key]
-	return known
+	return d.index[TableKey][key]
 }
 
 func (d *Dict) findPair(key string, p pair) (uint32, bool) {

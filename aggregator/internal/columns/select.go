@@ -126,6 +126,7 @@ func (b *Block) SelectWait(m Mask, from, to int64) error {
 type MetaFilter struct {
 	dict      *Dict
 	key       string
+	keyNumber uint32 // in the dictionary; 0: not known
 	match     func(values []string, present bool) bool
 	setStates []uint8 // by set number
 	end       bool    // a set without the key has it of its rows' ends
@@ -215,11 +216,13 @@ func (f *MetaFilter) judgeSet(t *tables, set uint32) uint8 {
 
 // valuesIn returns the values of the filter's key in a set.
 func (f *MetaFilter) valuesIn(t *tables, data string) (values []string, present, inRow bool) {
+	if f.keyNumber == 0 {
+		f.keyNumber = f.dict.keyNumber(f.key)
+	}
 	r := readText(data)
 	for r.readByte(); r.bytesLeft() > 0; {
 		p, _ := t.getPair(r.readUvarint() >> 1)
-		key, _ := t.getEntry(TableKey, uint64(p.key))
-		if key != f.key {
+		if p.key != f.keyNumber || p.key == 0 {
 			continue
 		}
 		if p.kind == pairInline {
