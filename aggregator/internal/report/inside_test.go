@@ -356,6 +356,18 @@ func (emptied) Call(_ context.Context, _, _ string, query url.Values, _, into an
 	return errors.Join(err, json.Unmarshal(text, into))
 }
 
+func TestOwnBudgets_OfAllOrNone_AskNothing(t *testing.T) {
+	all := []v1.Budget{{Name: "teaching"}}
+	everything := statement{o: &StatementOptions{}} // it has no API that it could ask
+	if own, err := everything.ownBudgets(t.Context(), all); err != nil || len(own) != 1 {
+		t.Errorf("%v, %v", own, err)
+	}
+	someone := statement{o: &StatementOptions{Of: map[string]string{"user_id": "alice"}}}
+	if own, err := someone.ownBudgets(t.Context(), nil); err != nil || len(own) != 0 {
+		t.Errorf("%v, %v", own, err)
+	}
+}
+
 func TestWhoNeverHadARecordIsNamed(t *testing.T) {
 	n := absent{of: "report summary", where: map[string]string{"group_id": "cms"}, periods: []string{"2031"}}
 	if err := n.checkAnswers(t.Context(), v1.API{Caller: emptied{}}, []*v1.Usage{{}}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no record of group_id cms ran in 2031, nor in any other month") {

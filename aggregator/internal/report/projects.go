@@ -5,6 +5,7 @@ import (
 	"context"
 	"math/big"
 	"net/http"
+	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -48,11 +49,17 @@ see. Where no project is configured the lines are groups.
 
 // projectKey is the key of the lines: the project, or the group where there are none.
 func (b *board) projectKey(ctx context.Context) (string, error) {
-	values, err := b.recordValues(ctx)
-	if err != nil && !hasStatus(err, http.StatusForbidden) {
+	if b.o.subjectValues()["project"] != nil {
+		return "project", nil
+	}
+	a, err := b.usageOfPeriod(ctx, v1.UsageQuery{By: "project", Measure: "records"}, 0)
+	if hasStatus(err, http.StatusBadRequest, http.StatusForbidden) {
+		return b.o.Keys.Group, nil
+	}
+	if err != nil {
 		return "", err
 	}
-	if len(values["project"]) == 0 {
+	if !slices.ContainsFunc(a.Groups, func(g v1.UsageGroup) bool { return len(g.Values) == 1 && g.Values[0] != nil }) {
 		return b.o.Keys.Group, nil
 	}
 	return "project", nil
@@ -116,16 +123,14 @@ func (b *board) burndownParts(ctx context.Context) (parts []func(context.Context
 	if err != nil {
 		return nil, err
 	}
-	belongs, err := b.recordValues(ctx)
+	own, err := b.ownBudgets(ctx, a.Budgets)
 	if err != nil {
 		return nil, err
 	}
-	for i := range a.Budgets {
-		if one := &a.Budgets[i]; (len(b.o.Of) == 0 || budgetApplies(one.Match, belongs)) && len(parts) < mostBurndowns {
-			parts = append(parts, func(ctx context.Context) (*Table, error) {
-				return burndownTable(ctx, b.r, one, i+1, cmp.Or(a.Now.Time, b.o.Now))
-			})
-		}
+	for i := range own[:min(len(own), mostBurndowns)] {
+		parts = append(parts, func(ctx context.Context) (*Table, error) {
+			return burndownTable(ctx, b.r, &own[i], i+1, cmp.Or(a.Now.Time, b.o.Now))
+		})
 	}
 	return parts, nil
 }

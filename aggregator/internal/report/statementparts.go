@@ -80,11 +80,9 @@ func (s *statement) buildBudgets(ctx context.Context) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	belongs, err := s.recordValues(ctx)
-	if err != nil {
+	if a.Budgets, err = s.ownBudgets(ctx, a.Budgets); err != nil {
 		return nil, err
 	}
-	a.Budgets = slices.DeleteFunc(slices.Clone(a.Budgets), func(b v1.Budget) bool { return len(s.o.Of) > 0 && !budgetApplies(b.Match, belongs) })
 	s.notes = append(s.notes, view.BudgetNotes(a.Budgets)...)
 	if len(a.Budgets) == 0 {
 		s.addNote("No budget of the configuration is for %s.", subjectText(s.o.Of))
@@ -97,6 +95,18 @@ func (s *statement) buildBudgets(ctx context.Context) (*Table, error) {
 	list := view.Budgets(a, s.zone.String())
 	t := Table(list.Table(s.zone))
 	return &t, nil
+}
+
+// ownBudgets are those of a list that the subject draws on: all of them, where the subject is all.
+func (s *statement) ownBudgets(ctx context.Context, all []v1.Budget) ([]v1.Budget, error) {
+	if len(s.o.Of) == 0 || len(all) == 0 {
+		return all, nil // what values records have takes long where they are many
+	}
+	belongs, err := s.recordValues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(b v1.Budget) bool { return !budgetApplies(b.Match, belongs) }), nil
 }
 
 // recordValues are the values that the records of the subject have: its project and
