@@ -142,6 +142,29 @@ func TestWarehouse_Replicas_HaveTheSameSums(t *testing.T) {
 	r.agreeOnBoth()
 }
 
+// With insert_quorum a batch is written when both servers have it.
+func TestWarehouse_QuorumOfTwo_WritingWaitsForTheOtherServer(t *testing.T) {
+	t.Parallel()
+	r := makeReplicas(t, 2)
+	for _, w := range []*warehouse{r.warehouse, r.second} {
+		w.ch.Kill()
+		w.ch.SetProfile("<insert_quorum>2</insert_quorum><insert_quorum_timeout>2000</insert_quorum_timeout>")
+		w.ch.Start()
+	}
+	r.begin(r.ch.URL(), r.settings())
+	r.shake(40)
+	r.rest()
+	r.agreeOnBoth()
+
+	r.second.ch.Kill()
+	r.shake(40)
+	r.says("uorum") // it is too small, or was not reached in time
+	r.second.ch.Start()
+	r.rest()
+	r.saysAfterAll("the replica on " + r.second.ch.Address + " has the same")
+	r.agreeOnBoth()
+}
+
 // Of a part during whose insert ZooKeeper was lost a replica may think otherwise later.
 func TestWarehouse_ReplicasKilledAtAnyPoint_SumsStayRight(t *testing.T) {
 	t.Parallel()

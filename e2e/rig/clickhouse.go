@@ -44,14 +44,7 @@ func NewCurrentClickHouse(t testing.TB, address string) *ClickHouse {
 func NewClickHouse(t testing.TB, address, native string, shards ...string) *ClickHouse {
 	t.Helper()
 	c := &ClickHouse{Address: address, Native: native, Password: "e2e clickhouse s3cret", t: t, dir: tempDir(t, "clickhouse")}
-	c.writeFile("users.xml", fmt.Sprintf(`<yandex>
-<profiles><default><max_memory_usage>2000000000</max_memory_usage></default><reader><readonly>1</readonly></reader></profiles>
-<quotas><default></default></quotas>
-<users>
-<default><password>%s</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default>
-<reader><password>%s</password><networks><ip>127.0.0.1</ip></networks><profile>reader</profile><quota>default</quota></reader>
-</users></yandex>
-`, c.Password, c.Password))
+	c.SetProfile("")
 	var cluster strings.Builder
 	if len(shards) == 0 {
 		shards = []string{native}
@@ -73,6 +66,19 @@ func NewClickHouse(t testing.TB, address, native string, shards ...string) *Clic
 	c.writeFile("config.xml", c.config+"</yandex>\n")
 	t.Cleanup(c.Kill)
 	return c
+}
+
+// SetProfile gives the user default settings, in XML. The server does not run.
+func (c *ClickHouse) SetProfile(settings string) {
+	c.t.Helper()
+	c.writeFile("users.xml", fmt.Sprintf(`<yandex>
+<profiles><default><max_memory_usage>2000000000</max_memory_usage>%[2]s</default><reader><readonly>1</readonly></reader></profiles>
+<quotas><default></default></quotas>
+<users>
+<default><password>%[1]s</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default>
+<reader><password>%[1]s</password><networks><ip>127.0.0.1</ip></networks><profile>reader</profile><quota>default</quota></reader>
+</users></yandex>
+`, c.Password, settings))
 }
 
 // Replicate has the server, which does not run yet, meet others in a ZooKeeper: as a replica of a
