@@ -570,3 +570,20 @@ func BenchmarkChange(b *testing.B) {
 		}
 	}
 }
+
+func FuzzChange(f *testing.F) {
+	f.Add([]byte(`{"seq":7,"record_id":"a","record":null,"supersedes":{"seq":6,"stop_time":` + someTime + `}}`))
+	f.Add([]byte(`{"seq":7,"record_id":"a","record":` + body(`"a"`, `{"k":["v"]}`, someCores, someTime, someTime) + `,"supersedes":null}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := new(Lender).Change(b)
+		if err != nil {
+			return
+		}
+		if !json.Valid(b) {
+			t.Fatal("accepted what is no JSON")
+		}
+		if bad := c.Record.Validate(); c.Shown && bad != nil {
+			t.Fatal(bad)
+		}
+	})
+}
