@@ -267,8 +267,6 @@ func checkDistributions(t *testing.T, w *apitest.World, who access.Principal, qu
 			}
 		}
 		runs++
-		if row.Record.Stop == record.None {
-		}
 		figures, used := slowRun(row)
 		for i := range want {
 			want[i].addRow(got.Histograms[i].From, figures[got.Histograms[i].Name], used)
