@@ -182,10 +182,10 @@ func (tab *Tab) Load(path string, status int64) {
 	}
 }
 
-// Refused is Open of a page that may be refused.
-func (tab *Tab) Refused(path string) {
+// Refused is Open of a page that may be refused: with 403 or 404, or with one of those that are named.
+func (tab *Tab) Refused(path string, statuses ...int64) {
 	tab.t.Helper()
-	if status := tab.loadPage(path, true); status != 200 && status != 400 && status != 403 && status != 404 {
+	if status := tab.loadPage(path, true); !slices.Contains(append(statuses, 200, 403, 404), status) {
 		tab.t.Errorf("%s: status %d", path, status)
 	}
 	tab.Ready()

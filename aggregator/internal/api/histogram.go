@@ -169,7 +169,7 @@ func (h *histogram) addRun(f *runFigures) {
 }
 
 // add adds what another histogram of the same figure has counted.
-func (h *histogram) add(o *histogram) {
+func (h *histogram) addHistogram(o *histogram) {
 	h.unknown += o.unknown
 	h.sum = h.sum.Add(o.sum)
 	for i := range h.records {

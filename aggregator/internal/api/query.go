@@ -24,21 +24,20 @@ func decodeQuery[Q any](r *http.Request) (q Q, err error) {
 	return q, nil
 }
 
-// recordFilters are the fields of queries that choose records: those of AUDITOR, and of /v1 the wait.
-// All conditions hold together.
+// recordFilters are the fields of queries that choose records: those of AUDITOR. All
+// conditions hold together.
 type recordFilters struct {
 	RecordID  string                   `query:"record_id"`
 	StartTime v1.TimeTest              `query:"start_time"`
 	StopTime  v1.TimeTest              `query:"stop_time"`
 	Runtime   v1.NumberTest            `query:"runtime"`
-	Wait      v1.NumberTest            `query:"-"`
 	Meta      map[string]v1.MetaTest   `query:"meta"`
 	Component map[string]v1.NumberTest `query:"component"`
 }
 
 // storeQuery translates the filters for the store. Records come in the order of their stops.
 func (f *recordFilters) storeQuery() store.Query {
-	q := store.Query{ID: f.RecordID, Start: timeRange(f.StartTime), Stop: timeRange(f.StopTime), Runtime: numberRange(f.Runtime), Wait: numberRange(f.Wait), Order: store.ByStop}
+	q := store.Query{ID: f.RecordID, Start: timeRange(f.StartTime), Stop: timeRange(f.StopTime), Runtime: numberRange(f.Runtime), Order: store.ByStop}
 	for _, key := range slices.Sorted(maps.Keys(f.Meta)) {
 		m := f.Meta[key]
 		q.Meta = append(q.Meta, store.MetaTest{Key: key, Contains: m.C, Lacks: m.Dnc, Any: m.Any})

@@ -166,7 +166,7 @@ func TestQueriesThatMakeNoSenseAreRefusedAsJSON(t *testing.T) {
 	for _, query := range []string{
 		"foo=1", "start_time=2022-10-03T00:00:00Z", "start_time[ge]=2022-10-03T00:00:00Z", "start_time[gte]=2022-10-03T09:47:00+00:00",
 		"runtime[gt]=-1", "runtime[gt]=1.5", "limit=-1", "limit=1&limit=2", "meta[a][c][0]=x&meta[a][c][0]=y", "meta[a][c][0]=", "meta[a]=x",
-		"component[a]=1", "component[a][gt]=x", "sort_by=start_time", "sort_by[asc]=updated_at", "record_id=%zz", "cursor=x", "limit=99999999999999999999",
+		"component[a]=1", "component[a][gt]=x", "sort_by=start_time", "sort_by[asc]=updated_at", "record_id=%zz", "cursor=x", "limit=99999999999999999999", "wait[gte]=1",
 	} {
 		a := rg.do("GET", "/records?"+query, "")
 		if a.status != 400 || !strings.HasPrefix(a.body, `{"error":"`) || a.header.Get("Content-Type") != "application/json" {

@@ -33,7 +33,7 @@ func countRuns(ctx context.Context, view *access.View, q store.Query, having []s
 	for _, part := range parts[1:] {
 		all.runs += part.runs
 		for i := range all.histograms {
-			all.histograms[i].add(&part.histograms[i])
+			all.histograms[i].addHistogram(&part.histograms[i])
 		}
 	}
 	return all, nil

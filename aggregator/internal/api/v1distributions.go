@@ -69,8 +69,9 @@ func (s *Server) parseDistributions(r *http.Request, now record.Time) (q store.Q
 	if in.window, err = parseNeededWindow(asked.Window, asked.From, asked.To, now, in.zone); err != nil {
 		return q, in, nil, err
 	}
-	filters := recordFilters{RecordID: asked.RecordID, StartTime: asked.StartTime, StopTime: asked.StopTime, Runtime: asked.Runtime, Wait: asked.Wait, Meta: asked.Meta, Component: asked.Component}
+	filters := recordFilters{RecordID: asked.RecordID, StartTime: asked.StartTime, StopTime: asked.StopTime, Runtime: asked.Runtime, Meta: asked.Meta, Component: asked.Component}
 	q = filters.storeQuery()
+	q.Wait = numberRange(asked.Wait)
 	q.Order, q.Open, q.ReuseRows, q.Limit = store.BySeq, store.OnlyClosed, true, 0
 	q.Stop.GTE(int64(in.window.From))
 	q.Stop.LT(int64(in.window.To))

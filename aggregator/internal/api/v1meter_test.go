@@ -86,6 +86,8 @@ func TestUsage_MeterByKeyOrFilter_IsRefused(t *testing.T) {
 		"measure=energy_idle&where[user_id]=bob":    "without filters",
 		"measure=energy_metered&meta[user_id][c]=b": "without filters",
 		"measure=energy_metered&credit=stop":        "without credit=stop",
+		"measure=energy_idle&wait[gte]=1000000":     "without filters",
+		"measure=energy_metered&wait[gte]=1000000":  "without filters",
 	} {
 		a := rg.do(http.MethodGet, "/v1/usage?window=2026-03&"+query, "")
 		if a.status != http.StatusBadRequest || !strings.Contains(a.body, want) {

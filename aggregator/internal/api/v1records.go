@@ -137,9 +137,9 @@ func parsePage(r *http.Request) (p page, err error) {
 	if err != nil {
 		return p, err
 	}
-	filters := recordFilters{RecordID: in.RecordID, StartTime: in.StartTime, StopTime: in.StopTime, Runtime: in.Runtime, Wait: in.Wait, Meta: in.Meta, Component: in.Component}
+	filters := recordFilters{RecordID: in.RecordID, StartTime: in.StartTime, StopTime: in.StopTime, Runtime: in.Runtime, Meta: in.Meta, Component: in.Component}
 	p = page{query: filters.storeQuery(), format: cmp.Or(in.Format, formatOf(r.Header.Get("Accept"))), archived: in.Archived != nil && *in.Archived}
-	p.query.Open, p.query.After, p.query.Limit = onlyOpen(in.Open), in.After, in.Limit
+	p.query.Wait, p.query.Open, p.query.After, p.query.Limit = numberRange(in.Wait), onlyOpen(in.Open), in.After, in.Limit
 	if sortRecords(&p.query, in.SortBy); in.Order != "" {
 		if in.SortBy != (v1.SortBy{}) {
 			return p, newRefusal(http.StatusBadRequest, "order and sort_by cannot be combined; use one of them")

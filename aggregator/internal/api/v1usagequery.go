@@ -26,9 +26,9 @@ func (s *Server) parseUsage(r *http.Request, now record.Time) (q usageQuery, err
 	if err != nil {
 		return q, err
 	}
-	filters := recordFilters{RecordID: in.RecordID, StartTime: in.StartTime, StopTime: in.StopTime, Runtime: in.Runtime, Wait: in.Wait, Meta: in.Meta, Component: in.Component}
+	filters := recordFilters{RecordID: in.RecordID, StartTime: in.StartTime, StopTime: in.StopTime, Runtime: in.Runtime, Meta: in.Meta, Component: in.Component}
 	q.Where, q.Now, q.format = filters.storeQuery(), now, in.Format
-	q.Where.Open = onlyOpen(in.Open)
+	q.Where.Wait, q.Where.Open = numberRange(in.Wait), onlyOpen(in.Open)
 	if accept := r.Header.Get("Accept"); q.format == "" {
 		q.format = formatOf(accept)
 		if strings.Contains(accept, parquetType) {

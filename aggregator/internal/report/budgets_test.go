@@ -133,9 +133,13 @@ func TestSummary_PreviousPeriod_TouchesTheFirst(t *testing.T) {
 	}
 }
 
-// Pages of people begin a length with a whole day, and name the period before it by what it is.
+// Pages of people begin a length with a whole day, a short one with a full hour, and name the period
+// before it by what it is.
 func TestBoard_PeriodBefore_IsNamedByWhatItIs(t *testing.T) {
-	w := budgeted(t, accounting.Budget{Unit: accounting.CoreHours, Every: calendar.Year})
+	job := func(id, start, stop string) apitest.Job {
+		return apitest.Job{ID: id, Group: "cms", User: "ann", Start: start, Stop: stop, Cores: 4}
+	}
+	w := worldOfSource(t, "slurm", job("a", "2026-10-28T10:00:00Z", "2026-10-28T20:00:00Z"), job("b", "2026-11-22T12:10:00Z", "2026-11-22T12:40:00Z"))
 	now := now()
 	for _, c := range []struct {
 		period string
@@ -143,6 +147,8 @@ func TestBoard_PeriodBefore_IsNamedByWhatItIs(t *testing.T) {
 		before string
 	}{
 		{"40d", now.Truncate(24*time.Hour).AddDate(0, 0, -40), ""},
+		{"1h", now.Truncate(time.Hour).Add(-time.Hour), ""},
+		{"30h", now.Truncate(time.Hour).Add(-30 * time.Hour), ""},
 		{"this-month", time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC), now.AddDate(0, -1, 0).Format("January 2006") + " to the same day"},
 		{"this-year", time.Date(now.Year(), 1, 1, 0, 0, 0, 0, time.UTC), ""},
 	} {

@@ -166,11 +166,14 @@ func (s *statement) usageOfPeriod(ctx context.Context, q v1.UsageQuery, period i
 }
 
 // resolvePeriods finds out what the period is, what it is compared with, and whether there is
-// anything in it. A length, such as 30d, begins with a whole day, as the tables by day do.
+// anything in it. A length begins with a whole day, or up to 3 days with a full hour, as the tables by these do.
 func (s *statement) resolvePeriods(ctx context.Context) error {
-	q := v1.UsageQuery{Window: s.o.Period, Unit: "hour", Zone: s.o.Zone, Where: s.o.Of}
+	q, unit := v1.UsageQuery{Window: s.o.Period, Unit: "hour", Zone: s.o.Zone, Where: s.o.Of}, calendar.Day
 	if w, err := calendar.ParseWindow(s.o.Period, record.Time(s.o.Now.UnixMicro()), s.zone); err == nil {
-		if from := w.InIntervals(calendar.Day, s.zone).From; from != w.From {
+		if Interval(w.To.Std().Sub(w.From.Std())) == "hour" {
+			unit = calendar.Hour
+		}
+		if from := w.InIntervals(unit, s.zone).From; from != w.From {
 			q.Window, q.From = "", from.Std().Format(time.RFC3339)
 		}
 	}
@@ -182,7 +185,7 @@ func (s *statement) resolvePeriods(ctx context.Context) error {
 		n := absent{of: "report statement", where: s.o.Of, zone: s.o.Zone, periods: []string{s.o.Period}, begin: windowOf(s.now).From}
 		return n.explainAbsence(ctx, s.r)
 	}
-	before := previousWindow(s.o.Period, windowOf(s.now), calendar.Day, s.o.Now, s.zone)
+	before := previousWindow(s.o.Period, windowOf(s.now), unit, s.o.Now, s.zone)
 	s.periods = namePeriods(s.o.Period, windowOf(s.now), before, s.o.Now, s.zone)
 	if s.before, err = s.usageOfPeriod(ctx, v1.UsageQuery{}, 1); err != nil {
 		return fmt.Errorf("report statement of %s: %w", s.periods[1].Name, err)

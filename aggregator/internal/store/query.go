@@ -82,6 +82,13 @@ type Query struct {
 	Limit int
 }
 
+// TestsRows reports whether the query has conditions on what single records have beside their meta:
+// no sums by meta answer it.
+func (q *Query) TestsRows() bool {
+	return q.ID != "" || q.Start != (Range{}) || q.Stop != (Range{}) || q.Runtime != (Range{}) || q.Wait != (Range{}) ||
+		q.Amounts != nil || q.Open != OpenOrClosed || q.Origin != nil
+}
+
 // Range bounds a number, both ends included; nil is no bound. Conditions narrow
 // it: they are all kept.
 type Range struct{ Min, Max *int64 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +66,34 @@ func allow(groups ...string) (lists [][]MetaTest) {
 		lists = append(lists, []MetaTest{{Key: "group_id", Any: []string{g}}})
 	}
 	return lists
+}
+
+// A new condition of a query is one of these: on a row, on its meta or its time; or of the answer.
+func TestQuery_ConditionOnARow_IsKnown(t *testing.T) {
+	others := []string{"Running", "Meta", "Allowed", "Reads", "After", "Tombstones", "Superseded", "Details", "ReuseRows", "Order", "By", "Desc", "Resume", "Limit"}
+	for field := range reflect.TypeFor[Query]().Fields() {
+		if slices.Contains(others, field.Name) {
+			continue
+		}
+		q := Query{}
+		switch v := reflect.ValueOf(&q).Elem().FieldByIndex(field.Index).Addr().Interface().(type) {
+		case *string:
+			*v = "a"
+		case *Range:
+			v.GTE(1)
+		case *[]AmountTest:
+			*v = make([]AmountTest, 1)
+		case *OpenTest:
+			*v = OnlyOpen
+		case **record.Origin:
+			*v = &record.Origin{}
+		default:
+			t.Fatalf("%s is a %T", field.Name, v)
+		}
+		if !q.TestsRows() {
+			t.Errorf("%s is not known", field.Name)
+		}
+	}
 }
 
 func TestQuerySelectsAndOrdersAsAuditorDoes(t *testing.T) {

@@ -49,16 +49,22 @@ func Processors() int { return min(runtime.GOMAXPROCS(0), 16) }
 // metas and templates.
 const scannerBytes = blockBytes + viewBytes
 
-// scannersFor returns by how many scanners an answer with the lease is found: they take no
-// more than a quarter of the memory for answers, unless it is one.
-func scannersFor(l *Lease) int { return max(1, min(Processors(), int(l.Most()/4/scannerBytes))) }
+// scannersFor returns by how many scanners an answer with the lease is found in so many blocks:
+// they take no more than a quarter of the memory for answers, unless it is one.
+func scannersFor(l *Lease, blocks int) int {
+	return max(1, min(blocks, Processors(), int(l.Most()/4/scannerBytes)))
+}
 
-// ScanLeased is [View.ScanBy] by as many scanners as there are processors and memory for:
+// ScanLeased is [View.ScanBy] by as many scanners as there are blocks, processors and memory for:
 // what they take is taken from the lease of ctx. newScanner is called once for each before the
 // scan begins.
 func (v *View) ScanLeased(ctx context.Context, q Query, newScanner func() Scanner) error {
+	p, err := v.planQuery(&q)
+	if err != nil {
+		return err
+	}
 	lease := LeaseOf(ctx)
-	scanners := make([]Scanner, scannersFor(lease))
+	scanners := make([]Scanner, scannersFor(lease, len(p.zones)))
 	takes := int64(len(scanners)) * scannerBytes
 	if err := lease.Use(ctx, takes); err != nil {
 		return err
@@ -67,7 +73,7 @@ func (v *View) ScanLeased(ctx context.Context, q Query, newScanner func() Scanne
 	for i := range scanners {
 		scanners[i] = newScanner()
 	}
-	return v.ScanBy(ctx, q, scanners)
+	return v.scanPlan(ctx, p, scanners, func(*zone) bool { return false })
 }
 
 // scanPlan gives the blocks of a plan to the scanners in their order, up to the one at which

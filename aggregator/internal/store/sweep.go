@@ -80,10 +80,10 @@ func (r *run) chooseStrategy() (way func() error, takes int64) {
 	}
 	if q.Limit > 0 && q.Limit <= maxHeap {
 		way := r.emitBest
+		r.scanners = scannersFor(LeaseOf(r.ctx), len(r.plan.zones))
 		if r.mayWalkIndex() {
-			way = r.walkIndex
+			way, r.scanners = r.walkIndex, 1
 		}
-		r.scanners = scannersFor(LeaseOf(r.ctx))
 		return way, int64(r.scanners)*scannerBytes + int64(min(q.Limit, r.plan.maxRows()))*rowBytes
 	}
 	// A buffer that grows is there twice.

@@ -33,7 +33,10 @@ func (x *Index) Answer(ctx context.Context, q Query) (*Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		a, err := x.answerView(ctx, v, &q)
+		var a *Answer
+		if err = x.findLacking(ctx, v, &q); err == nil {
+			a, err = x.answerView(ctx, v, &q)
+		}
 		err = errors.Join(err, v.Close())
 		if err != nil {
 			return nil, err
@@ -54,6 +57,9 @@ func (x *Index) answerLocked(ctx context.Context, q *Query) (*Answer, error) {
 		return nil, err
 	}
 	err = x.advanceTo(ctx, v)
+	if err == nil {
+		err = x.findLacking(ctx, v, q)
+	}
 	var a *Answer
 	if err == nil {
 		a, err = x.answerLockedView(ctx, v, q)
@@ -147,10 +153,7 @@ func (x *Index) sumAtView(ctx context.Context, v *store.View, q *Query) (*accumu
 // sumInMemory adds up what the index has in memory at a view, and what rows must be read
 // for, while the index does not move. The rest is on disk.
 func (x *Index) sumInMemory(ctx context.Context, v *store.View, asked *Query) (*accumulator, *diskQuery, error) {
-	q, err := x.fitQuery(ctx, v, asked)
-	if err != nil {
-		return nil, nil, err
-	}
+	q := x.wholeLastDay(v, asked)
 	edges, can := x.edgePieces(q)
 	if !can {
 		t, err := sumRows(ctx, v, asked)
@@ -240,34 +243,28 @@ func (x *Index) canAnswer(ctx context.Context, q *Query) (can bool, err error) {
 	if q.checkQuery() != nil || q.ofRows() {
 		return false, nil
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if _, can = x.edgePieces(q); can {
-		return true, nil
-	}
 	v, err := x.Views.View()
 	if err != nil {
 		return false, err
 	}
-	fitted, err := x.fitQuery(ctx, v, q)
-	if err = errors.Join(err, v.Close()); err == nil {
-		_, can = x.edgePieces(fitted)
+	if err = x.findLacking(ctx, v, q); err == nil {
+		x.mu.RLock()
+		_, can = x.edgePieces(x.wholeLastDay(v, q))
+		x.mu.RUnlock()
 	}
-	return can, err
+	return can, errors.Join(err, v.Close())
 }
 
-// fitQuery returns the question as the index can answer it: it knows which keys no record has, and
-// ends with a whole day where nothing is known of the rest of that day.
-func (x *Index) fitQuery(ctx context.Context, v *store.View, q *Query) (*Query, error) {
-	fitted := *q
-	if err := x.findLacking(ctx, v, &fitted); err != nil {
-		return nil, err
-	}
+// wholeLastDay returns the question with a whole day at its end where nothing is known of the rest of
+// that day. The index does not move meanwhile.
+func (x *Index) wholeLastDay(v *store.View, q *Query) *Query {
 	last := len(q.Edges) - 1
 	if to := q.Edges[last]; to >= q.Now && x.grid.covers(to, to) && !x.grid.isStart(to) && v.Latest() < to && !x.isOpenFrom(to) {
-		fitted.Edges = append(slices.Clone(q.Edges[:last]), x.grid.dayStart(x.grid.dayOf(to)+1))
+		whole := *q
+		whole.Edges = append(slices.Clone(q.Edges[:last]), x.grid.dayStart(x.grid.dayOf(to)+1))
+		return &whole
 	}
-	return &fitted, nil
+	return q
 }
 
 // isOpenFrom reports whether a run that goes on starts at an instant or later.

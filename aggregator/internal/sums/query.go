@@ -160,8 +160,7 @@ func (q *Query) ofRows() bool {
 		slices.ContainsFunc(w.Meta, func(t store.MetaTest) bool { return record.IsEndKey(t.Key) }) {
 		return true
 	}
-	return q.Energy != nil || q.Credit != Spread || w.ID != "" || w.Start != (store.Range{}) || w.Stop != (store.Range{}) || w.Runtime != (store.Range{}) || w.Wait != (store.Range{}) ||
-		w.Amounts != nil || w.Origin != nil || w.Open != store.OpenOrClosed
+	return q.Energy != nil || q.Credit != Spread || w.TestsRows()
 }
 
 // metaKeys are those of which records need the values for the answer to be right.

@@ -46,8 +46,7 @@ func (p *plan) checkMeters() error {
 
 // isFiltered reports whether a query leaves records out.
 func isFiltered(q *store.Query) bool {
-	return q.ID != "" || q.Start != (store.Range{}) || q.Stop != (store.Range{}) || q.Runtime != (store.Range{}) || q.Running != nil ||
-		len(q.Meta) > 0 || q.Allowed != nil || len(q.Amounts) > 0 || q.Open != store.OpenTest(0) || q.Origin != nil
+	return q.TestsRows() || q.Running != nil || len(q.Meta) > 0 || q.Allowed != nil
 }
 
 // passedPart is the part of a bucket that has passed.

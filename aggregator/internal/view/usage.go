@@ -145,7 +145,7 @@ func usageTotals(a *v1.Usage, first int) []v1.Cell {
 }
 
 // totalBefore is the other window of all groups, and the change since: both are unknown of
-// what does not add up, and the change where there was nothing before or where records are not
+// what does not add up, and the change where there was nothing before, or less, or where records are not
 // known for all of both windows.
 func totalBefore(a *v1.Usage, m *v1.Measure) []v1.Cell {
 	unknown := []v1.Cell{v1.Figure(nil), v1.Figure(nil)}
@@ -154,7 +154,7 @@ func totalBefore(a *v1.Usage, m *v1.Measure) []v1.Cell {
 		return unknown
 	}
 	before := sumOf(m.Compared.Before)
-	if before.Sign() == 0 || a.Comparable != nil && !*a.Comparable {
+	if before.Sign() <= 0 || a.Comparable != nil && !*a.Comparable {
 		return []v1.Cell{v1.Rat(before), v1.Figure(nil)}
 	}
 	change := new(big.Rat).Quo(total, before)

@@ -93,6 +93,18 @@ func TestUsageTable_Compared_ChangeOfTheTotalIsKnownWhereBothWindowsAre(t *testi
 	}
 }
 
+func TestUsageTable_TotalOfLessThanNothingBefore_HasNoChange(t *testing.T) {
+	a := someUsage()
+	a.Measures, a.ComparedWith = a.Measures[:2], &v1.UsageSpan{}
+	for i := range a.Measures {
+		a.Measures[i].Compared = &v1.MeasureCompared{Before: figures("-2", "0", "0"), Relative: figures("", "", "")}
+	}
+	table := view.UsageTable(&a)
+	if got, want := lines(&table), "Total | 9 | 10.50 | −2 | –"; !strings.HasSuffix(got, want) {
+		t.Errorf("got\n%s\nwant %s at its end", got, want)
+	}
+}
+
 func TestUsageTable_Buckets_LeavesOutRowsWithNothing(t *testing.T) {
 	a := someUsage()
 	a.Bucket, a.Labels = "day", []string{"2026-02-01", "2026-02-02"}
