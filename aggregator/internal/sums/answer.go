@@ -238,9 +238,9 @@ func (g *grid) wholeDays(q *Query) (first, end day) {
 	return first, g.dayOf(q.Edges[len(q.Edges)-1])
 }
 
-// canAnswer reports whether the index has the sums of the whole days of the question.
+// canAnswer reports whether the index has the sums of the whole days of a question that makes sense.
 func (x *Index) canAnswer(ctx context.Context, q *Query) (can bool, err error) {
-	if q.checkQuery() != nil || q.ofRows() {
+	if q.ofRows() {
 		return false, nil
 	}
 	v, err := x.Views.View()

@@ -244,6 +244,9 @@ func (k *Keeper) requestRenewal() {
 
 // Answer answers a question of the present state of the store.
 func (k *Keeper) Answer(ctx context.Context, q Query) (*Answer, error) {
+	if err := q.checkQuery(); err != nil {
+		return nil, err
+	}
 	if c := k.classes.Load(); c != nil {
 		q.classes = *c
 	}
