@@ -137,7 +137,7 @@ func (d *queryDecoder) setEntry(m reflect.Value, key queryKey, path []string, va
 		if before := m.MapIndex(reflect.ValueOf(name)); before.IsValid() {
 			elem.Set(before)
 		}
-		if err := d.setField(elem, key.within(path[1]), path[2:], value); err != nil {
+		if err := d.setField(elem, key.within(path[1]), path[2:], value); err != nil || elem.IsZero() {
 			return err
 		}
 	}

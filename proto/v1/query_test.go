@@ -142,7 +142,7 @@ func (a *asker) Call(_ context.Context, _, _ string, query url.Values, _, _ any)
 func FuzzDecodeQuery(f *testing.F) {
 	for _, s := range []string{
 		"meta[a][c][0]=x&limit=3", "start_time[gte]=2022-10-03T00:00:00Z", "a%5Bb%5D=%zz", "[[[]]]", "meta[][c][]=1", "by=a&by=b&component=c&component[d][gt]=3",
-		"where[a%5D%5Bb]=", "open=true&top=4", `by=a\\&by=b`,
+		"where[a%5D%5Bb]=", "open=true&top=4", `by=a\\&by=b`, "component[][gt]", "component[Cores][gt]=&component[Cores][lt]=3",
 	} {
 		f.Add(s)
 	}
