@@ -7,7 +7,7 @@
 // serious, and every figure that is not that of /v1 fails a test.
 //
 // The pages that are walked are a table in pages_test.go; a new page is a line of it. The
-// tests of roles_test.go follow the navigation of each role, in an empty cluster, in one that
-// is a day old, in the demo and in one with many records (-records), and log which pages
+// tests of roles_test.go follow the navigation of each role, in an empty cluster, in a
+// day-old cluster, in the demo and in one with many records (-records), and log which pages
 // took longest. -pictures writes the first page of each role into a folder.
 package pages

@@ -406,7 +406,7 @@ func FuzzDecodeAdd(f *testing.F) {
 			return
 		}
 		if !json.Valid(b) {
-			t.Fatal("accepted what is no JSON")
+			t.Fatal("accepted invalid JSON")
 		}
 		if err := got.Validate(); err != nil {
 			t.Fatal(err)
@@ -580,7 +580,7 @@ func FuzzChange(f *testing.F) {
 			return
 		}
 		if !json.Valid(b) {
-			t.Fatal("accepted what is no JSON")
+			t.Fatal("accepted invalid JSON")
 		}
 		if bad := c.Record.Validate(); c.Shown && bad != nil {
 			t.Fatal(bad)

@@ -107,7 +107,7 @@ func (b *bestKeys) addBlock(block *columns.Block, m columns.Mask, keys []sortKey
 // selectUpTo takes rows out of m that are behind last, or before the position to resume from,
 // where the column of the order says so by itself. Last may be nil.
 func (p *plan) selectUpTo(b *columns.Block, m columns.Mask, last *sortKey) error {
-	if p.Tombstones { // what their columns have is no value
+	if p.Tombstones { // their columns hold no values
 		return nil
 	}
 	within := p.numbersUpTo(last)
