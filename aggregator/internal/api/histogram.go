@@ -168,7 +168,7 @@ func (h *histogram) addRun(f *runFigures) {
 	}
 }
 
-// add adds what another histogram of the same figure has counted.
+// addHistogram adds what another histogram of the same figure has counted.
 func (h *histogram) addHistogram(o *histogram) {
 	h.unknown += o.unknown
 	h.sum = h.sum.Add(o.sum)

@@ -380,7 +380,7 @@ func (s *statement) unitDivisor(name string) *big.Rat {
 	return nil
 }
 
-// relativeChange is the part by which something grew; not known where there was nothing.
+// relativeChange is the part by which something grew; not known where there was nothing, or less.
 func relativeChange(now, before *big.Rat) Cell {
 	if now == nil || before == nil || before.Sign() <= 0 {
 		return Cell{}
