@@ -67,6 +67,12 @@ func addressOf(path string, query url.Values, format string) string {
 	return path + "?" + query.Encode()
 }
 
+// ListRecordsTexts is [API.ListRecordsLines] for a caller who needs so little of many records that
+// it decodes them itself.
+func (a API) ListRecordsTexts(ctx context.Context, q *ListRecordsQuery) iter.Seq2[json.RawMessage, error] {
+	return a.Caller.Stream(ctx, "/v1/records", queryValues(q))
+}
+
 // decodeLines decodes the values of a stream.
 func decodeLines[T any](stream iter.Seq2[json.RawMessage, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

@@ -35,13 +35,22 @@ func (t *Time) UnmarshalJSON(text []byte) error {
 		*t = Time{}
 		return nil
 	}
-	var word string
-	if err := json.Unmarshal(text, &word); err != nil {
+	word, err := textOf(text)
+	if err != nil {
 		return err
 	}
 	at, err := record.ParseTime(word)
 	*t = Stamp(at)
 	return err
+}
+
+// textOf decodes a string of JSON.
+func textOf(text []byte) (word string, err error) {
+	if n := len(text); n > 1 && text[0] == '"' && text[n-1] == '"' && bytes.IndexByte(text, '\\') < 0 {
+		return string(text[1 : n-1]), nil // as it is
+	}
+	err = json.Unmarshal(text, &word)
+	return word, err
 }
 
 // String is t as in JSON, "" when it is unknown.

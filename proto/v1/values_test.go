@@ -35,6 +35,9 @@ func TestTime_WrongInput_IsRefused(t *testing.T) {
 		}
 	}
 	var at v1.Time
+	if err := json.Unmarshal([]byte(`"\u0032026-03-01T12:00:00Z"`), &at); err != nil || at.String() != "2026-03-01T12:00:00Z" {
+		t.Error("a time with an escape:", at, err)
+	}
 	if err := json.Unmarshal([]byte(`"soon"`), &at); !errors.Is(err, record.ErrTime) {
 		t.Error(err)
 	}

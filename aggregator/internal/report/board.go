@@ -337,11 +337,11 @@ func (b *board) latestJobs(ctx context.Context) (*Table, error) {
 		},
 	}
 	query := v1.ListRecordsQuery{Meta: filter.meta, SortBy: v1.SortBy{Desc: "start_time"}, Limit: b.o.Top}
-	for record, err := range b.r.ListRecordsLines(ctx, &query) {
+	for j, err := range listJobs(ctx, b.r, &query) {
 		if err != nil {
 			return nil, err
 		}
-		if j := job(record); filter.matchesJob(&j) {
+		if filter.matchesJob(j) {
 			t.Rows = append(t.Rows, j.latestRow(b.o.Keys, b.zone))
 		}
 	}

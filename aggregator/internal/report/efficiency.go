@@ -316,7 +316,7 @@ type share struct {
 	name         string
 	jobs         *big.Rat
 	booked, used *big.Rat
-	saved        *big.Rat // the sum of what several groups could save; nil: it is of one
+	saved        *big.Rat // what could be saved, of several groups the sum; nil: follows from booked and used
 }
 
 // resourceSavings asks for a resource; nil when no one had any.
@@ -351,7 +351,9 @@ func (p *efficiencyPeriod) resourceSavings(ctx context.Context, all *v1.Usage, r
 	}
 	s.total = share{jobs: totalOf(a, "jobs", nil), booked: totalOf(a, res.booked, res.perBooked), used: totalOf(a, res.used, res.perUsed)}
 	for g := range a.Groups {
-		s.groups = append(s.groups, share{name: view.GroupName(&a.Groups[g]), jobs: groupTotal(a, "jobs", g, nil), booked: groupTotal(a, res.booked, g, res.perBooked), used: groupTotal(a, res.used, g, res.perUsed)})
+		one := share{name: view.GroupName(&a.Groups[g]), jobs: groupTotal(a, "jobs", g, nil), booked: groupTotal(a, res.booked, g, res.perBooked), used: groupTotal(a, res.used, g, res.perUsed)}
+		one.saved = one.unusedAmount()
+		s.groups = append(s.groups, one)
 	}
 	s.total.saved = sumUnused(s.groups)
 	slices.SortStableFunc(s.groups, func(x, y share) int { return y.unusedAmount().Cmp(x.unusedAmount()) })

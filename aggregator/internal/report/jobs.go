@@ -5,19 +5,52 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/big"
 	"net/url"
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// job is a record as GET /v1/records has it.
-type job v1.FullRecord
+// job is a record as GET /v1/records has it. Most of the time of a report is that of decoding
+// jobs, so what no report needs stays text.
+type job struct {
+	v1.FullRecord
+
+	Components []component    `json:"components"`
+	Received   jsontext.Value `json:"received"`
+	Changed    jsontext.Value `json:"changed"`
+}
+
+// component is one of a job, of which the scores stay text.
+type component struct {
+	v1.FullComponent
+
+	Scores jsontext.Value `json:"scores"`
+}
+
+// listJobs yields the records of a query.
+func listJobs(ctx context.Context, r v1.API, q *v1.ListRecordsQuery) iter.Seq2[*job, error] {
+	return func(yield func(*job, error) bool) {
+		for text, err := range r.ListRecordsTexts(ctx, q) {
+			j := &job{}
+			if err == nil {
+				err = json.Unmarshal(text, j)
+			}
+			if !yield(j, err) || err != nil {
+				return
+			}
+		}
+	}
+}
 
 // isPart reports whether it is no job but a part of one.
 func (j *job) isPart() bool { return len(j.Meta[record.PartKey]) > 0 }
@@ -107,21 +140,20 @@ func (q *jobQuery) forEachJob(ctx context.Context, r v1.API, each func(*job) boo
 // each wants none.
 func (q *jobQuery) scanPage(ctx context.Context, r v1.API, query *v1.ListRecordsQuery, filter *jobFilter, each func(*job) bool) (seen int, all bool, err error) {
 	matching := 0
-	for full, err := range r.ListRecordsLines(ctx, query) {
+	for j, err := range listJobs(ctx, r, query) {
 		if err != nil {
 			return seen, false, fmt.Errorf("the jobs of the report: %w", err)
 		}
 		if seen++; seen == query.Limit {
 			return seen, false, nil
 		}
-		j := job(full)
-		if !filter.matchesJob(&j) {
+		if !filter.matchesJob(j) {
 			continue
 		}
 		if matching++; matching > q.most {
 			return seen, false, nil
 		}
-		if !j.isPart() && !each(&j) {
+		if !j.isPart() && !each(j) {
 			break
 		}
 	}
