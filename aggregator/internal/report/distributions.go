@@ -35,10 +35,12 @@ mean load and the mean wait by weekday and hour; and how many jobs ran and waite
 	}
 }
 
-// DistributionsAsked is what the report of distributions asks of /v1, by the name of its time zone;
-// without a period of the usual one.
-func DistributionsAsked(period, zone string, where map[string]string) *v1.DistributionsQuery {
-	return &v1.DistributionsQuery{Window: cmp.Or(period, "30d"), Zone: zone, Where: where}
+// DistributionsAsked is what the report of distributions asks of /v1 at a time; without a period of
+// the usual one.
+func DistributionsAsked(period string, now time.Time, zone *time.Location, where map[string]string) *v1.DistributionsQuery {
+	q := &v1.DistributionsQuery{Zone: zone.String(), Where: where}
+	q.Window, q.From, _ = wholeWindow(cmp.Or(period, "30d"), now, zone)
+	return q
 }
 
 func reportDistributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
@@ -48,7 +50,7 @@ func reportDistributions(ctx context.Context, r v1.API, q Query) (*Document, err
 		return nil, fmt.Errorf("report distributions: %w", err)
 	}
 	period, where := q.One("period"), q.Pairs("where")
-	a, err := r.Distributions(ctx, DistributionsAsked(period, zoneName, where))
+	a, err := r.Distributions(ctx, DistributionsAsked(period, q.Now, zone, where))
 	if err != nil {
 		return nil, fmt.Errorf("report distributions of %s: %w", period, err)
 	}

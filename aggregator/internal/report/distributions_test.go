@@ -88,6 +88,27 @@ func TestDistributions_JobsInTheLastBin_AreNotBelowItsBeginning(t *testing.T) {
 	}
 }
 
+// A period of days begins with a whole day, as those of the other pages do.
+func TestDistributions_PeriodOfDays_BeginsWithAWholeDay(t *testing.T) {
+	t.Parallel()
+	w := worldOfSource(t, "slurm", apitest.Job{ID: "a", Group: "cms", User: "ann", Cores: 1, Start: now().Add(-2 * time.Hour).Format(time.RFC3339), Stop: now().Add(-time.Hour).Format(time.RFC3339)})
+	for _, zone := range []string{"UTC", "Europe/Berlin", "Asia/Kathmandu"} {
+		for period, want := range map[string]string{"": "00:00:00", "30d": "00:00:00", "7d": "00:00:00", "36h": ":00:00"} {
+			d, err := report.Make(t.Context(), w.API(), "distributions", url.Values{"period": {period}, "zone": {zone}}, now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := time.LoadLocation(zone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if from := d.Periods[0].From.In(in).Format(time.TimeOnly); !strings.HasSuffix(from, want) || !d.Periods[0].To.Equal(now()) {
+				t.Errorf("%q in %s is from %s to %v", period, zone, from, d.Periods[0].To)
+			}
+		}
+	}
+}
+
 // parseEdge returns the time that a title says after words.
 func parseEdge(t *testing.T, title, words string) time.Duration {
 	t.Helper()

@@ -168,15 +168,9 @@ func (s *statement) usageOfPeriod(ctx context.Context, q v1.UsageQuery, period i
 // resolvePeriods finds out what the period is, what it is compared with, and whether there is
 // anything in it. A length begins with a whole day, or up to 3 days with a full hour, as the tables by these do.
 func (s *statement) resolvePeriods(ctx context.Context) error {
-	q, unit := v1.UsageQuery{Window: s.o.Period, Unit: "hour", Zone: s.o.Zone, Where: s.o.Of}, calendar.Day
-	if w, err := calendar.ParseWindow(s.o.Period, record.Time(s.o.Now.UnixMicro()), s.zone); err == nil {
-		if Interval(w.To.Std().Sub(w.From.Std())) == "hour" {
-			unit = calendar.Hour
-		}
-		if from := w.InIntervals(unit, s.zone).From; from != w.From {
-			q.Window, q.From = "", from.Std().Format(time.RFC3339)
-		}
-	}
+	q := v1.UsageQuery{Unit: "hour", Zone: s.o.Zone, Where: s.o.Of}
+	var unit calendar.Unit
+	q.Window, q.From, unit = wholeWindow(s.o.Period, s.o.Now, s.zone)
 	var err error
 	if s.now, err = askUsage(ctx, s.r, q); err != nil {
 		return fmt.Errorf("report statement of %s: %w", s.o.Period, err)
@@ -201,6 +195,23 @@ func (s *statement) resolvePeriods(ctx context.Context) error {
 		return fmt.Errorf("report statement: %w", err)
 	}
 	return nil
+}
+
+// wholeWindow returns what to ask for of a period, its word or its start: a length begins with a whole
+// day, or up to 3 days with a full hour, which is the unit.
+func wholeWindow(word string, now time.Time, zone *time.Location) (window, from string, unit calendar.Unit) {
+	w, err := calendar.ParseWindow(word, record.Time(now.UnixMicro()), zone)
+	if err != nil { // which /v1 says
+		return word, "", calendar.Day
+	}
+	unit = calendar.Day
+	if Interval(w.To.Std().Sub(w.From.Std())) == "hour" {
+		unit = calendar.Hour
+	}
+	if whole := w.InIntervals(unit, zone).From; whole != w.From {
+		return "", whole.Std().Format(time.RFC3339), unit
+	}
+	return word, "", unit
 }
 
 // namePeriods names a period that was asked for by a word, and the one before it: of a month that

@@ -54,7 +54,7 @@ func (p *Pages) makeWays(ctx context.Context, r v1.API, d *report.Document, quer
 		for _, c := range w.where {
 			where[c.Key] = c.Value
 		}
-		if a, err := r.Distributions(ctx, report.DistributionsAsked(query.Get("period"), d.Zone, where)); err == nil {
+		if a, err := r.Distributions(ctx, report.DistributionsAsked(query.Get("period"), d.Made.Time, w.zone, where)); err == nil {
 			w.bins = map[string][]json.Number{"runtime": report.ShownBins(&a, "runtime"), "wait": report.ShownBins(&a, "wait")}
 		}
 	}
