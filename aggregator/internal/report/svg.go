@@ -41,6 +41,7 @@ const (
 	rowGap      = 9
 	plotHeight  = 220
 	axisHeight  = 34
+	namesHeight = 20
 	maxBars     = 26
 	figureWidth = 80
 	plotLeft    = labelWidth / 2

@@ -45,12 +45,22 @@ func (t *Table) beginPlot(periods []Period, most float64) *plot {
 		names[k] = t.Columns[col].Title
 	}
 	c.paints = Paints(names)
-	legend := (len(c.columns) + len(c.over) + 3) / 4
-	c.openImage(chartWidth, plotTop+plotHeight+axisHeight+legend*16, t.Title)
+	c.openImage(chartWidth, plotTop+plotHeight+c.belowHeight(), t.Title)
 	c.definePatterns(t.Name, c.paints)
 	c.drawGrid()
 	return c
 }
+
+// belowHeight is the height of what is below the plot: the names of rows, and the legend.
+func (c *plot) belowHeight() int {
+	if !c.hasLegend() {
+		return namesHeight
+	}
+	return axisHeight + (len(c.columns)+len(c.over)+3)/4*16
+}
+
+// hasLegend reports whether what is drawn has to be told apart: upright bars of one column have not.
+func (c *plot) hasLegend() bool { return c.Chart.Kind != Columns || len(c.columns) > 1 }
 
 // axisEnd is where an axis ends at least, of which the greatest value is known: percentages
 // have all of 0 to 100 in view, also where all of them are 0.
@@ -279,7 +289,7 @@ func (t *Table) drawColumns(periods []Period) template.HTML {
 			c.addMarkup(`<rect x="%s" y="%s" width="%s" height="%s" fill="%s"><title>%s</title></rect>`, formatTenth(left), formatTenth(c.y(drawnSize(cell))), formatTenth(max(wide-1, 1)), formatTenth(high),
 				c.paints[k].svgFill(t.Name), template.HTMLEscapeString(t.Rows[row][c.label].String()+", "+t.Columns[col].Title+": "+t.showCell(t.Rows[row], col)))
 		}
-		if len(columns) > 1 {
+		if c.hasLegend() {
 			c.drawSample(stroke{Paint: c.paints[k]}, t.Columns[col].Title, true, k)
 		}
 	}
