@@ -72,6 +72,8 @@ zookeeper_packages=(libzookeeper-java libslf4j-java libdropwizard-metrics-java l
 java_package=openjdk-17-jre-headless
 # The engine of a current ClickHouse as a library, without what turns answers into data frames.
 chdb_packages=(--no-deps chdb-core==26.9.0)
+# Types that Grafana Labs makes of Grafana's schema, to read dashboards with.
+grafana_packages=("grafana-foundation-sdk==1769699379!11.6.0")
 # A provider of OpenID Connect.
 oidc_version=3.51.17
 # The AUDITOR that bursar replaces, for a suite that is only run when it is asked for.
@@ -262,11 +264,12 @@ s3_part() {
 # --- ClickHouse -----------------------------------------------------------------
 
 # clickhouse_part: Debian's server and ZooKeeper with the libraries that the machine lacks,
-# unpacked into the cache: of them only Java is installed. Beside them a current engine in a
-# Python environment.
+# unpacked into the cache: of them only Java is installed. Beside them a current engine, and the
+# schema of Grafana, in a Python environment each.
 clickhouse_part() {
   local list
   environment "$cache/chdb" "chdb.session" "${chdb_packages[@]}"
+  environment "$cache/grafana" "grafana_foundation_sdk.models.dashboard" "${grafana_packages[@]}"
   list=$(apt-get install --simulate --no-install-recommends clickhouse-server | awk '/^Inst / { print $2 }')
   # shellcheck disable=SC2086 # names of packages
   unpack_packages "$cache/clickhouse-$clickhouse_version" usr/sbin/clickhouse-server $list

@@ -204,6 +204,35 @@ func TestWarehouse_DashboardQueries_AddUpToUsage(t *testing.T) {
 	}
 }
 
+// TestWarehouse_Dashboards_FitGrafanasSchema reads all dashboards as Grafana's schema has them.
+func TestWarehouse_Dashboards_FitGrafanasSchema(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(site.Top(), "aggregator/packaging/grafana/*.json"))
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
+	mine := filepath.Join(site.Top(), "plugins/action/warehouse/grafana/bursar.json")
+	if faults := rig.GrafanaFaults(t, append(files, mine)...); faults != "" {
+		t.Error(faults)
+	}
+	text, err := os.ReadFile(mine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range [][2]string{
+		{`"gridPos"`, `"gridpos"`}, {`"type": "table"`, `"type": "list"`}, {`"type": "query"`, `"type": "queries"`},
+		{`"drawStyle": "bars"`, `"drawStyle": "columns"`}, {`"hide": 0`, `"hide": false`}, {`"unit": "short"`, `"unit": "hours"`},
+	} {
+		other := filepath.Join(t.TempDir(), "other.json")
+		if err := os.WriteFile(other, []byte(strings.Replace(string(text), fault[0], fault[1], 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if rig.GrafanaFaults(t, other) == "" {
+			t.Errorf("%s is not found", fault[1])
+		}
+	}
+}
+
 // used are sums of /v1/usage of the sites and groups that are chosen.
 func (w *warehouse) used(chosen map[string][]string) map[string]float64 {
 	w.Helper()

@@ -3,6 +3,7 @@ package packaging_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -39,6 +40,9 @@ type panel struct {
 		Type       string
 		Selector   string `json:"root_selector"`
 		Columns    []struct{ Selector, Text, Type string }
+
+		PluginVersion, EditorType, QueryType string
+		Format                               any
 	}
 }
 
@@ -130,6 +134,9 @@ func (p panel) check(t *testing.T, file string, sources map[string]string) {
 			t.Errorf("%s: %q asks %+v", file, p.Title, q)
 		} else if kind == fromClickHouse && (q.RawSQL == "" || !balanced(q.RawSQL)) {
 			t.Errorf("%s: %q asks %q", file, p.Title, q.RawSQL)
+		} else if shape := fmt.Sprint(q.EditorType, " ", q.QueryType, " ", q.Format); kind == fromClickHouse &&
+			(!strings.HasPrefix(q.PluginVersion, "4.") || shape != "sql table 1" && shape != "sql timeseries 0") { // without a version it is taken for a query of release 3
+			t.Errorf("%s: %q is a query %q of release %q", file, p.Title, shape, q.PluginVersion)
 		}
 	}
 }

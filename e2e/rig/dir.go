@@ -5,7 +5,9 @@ package rig
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -84,6 +86,19 @@ func Lake(t testing.TB) string {
 func chDB(t testing.TB) string {
 	t.Helper()
 	return requireInstalled(t, filepath.Join(Cache(), "chdb/bin/python"))
+}
+
+// GrafanaFaults reads dashboards with types made of Grafana's schema, and returns what is not of
+// them, a line for each; "" is nothing.
+func GrafanaFaults(t testing.TB, files ...string) string {
+	t.Helper()
+	_, file, _, _ := runtime.Caller(0)
+	cmd := exec.CommandContext(t.Context(), requireInstalled(t, filepath.Join(Cache(), "grafana/bin/python")), append([]string{filepath.Join(filepath.Dir(file), "grafana_schema.py")}, files...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("rig: %v\n%s", err, out)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // requireInstalled fails the test when path is not there.
