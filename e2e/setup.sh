@@ -68,7 +68,7 @@ versitygw_version=1.8.0
 clickhouse_version=18.16.1
 # Debian's ZooKeeper, where its replicas meet, with what it loads.
 zookeeper_version=3.8.0
-zookeeper_packages=(libzookeeper-java libslf4j-java libdropwizard-metrics-java libsnappy-java)
+zookeeper_packages=(libzookeeper-java libcommons-cli-java libslf4j-java libdropwizard-metrics-java libsnappy-java)
 java_package=openjdk-17-jre-headless
 # The engine of a current ClickHouse as a library, without what turns answers into data frames.
 chdb_packages=(--no-deps chdb-core==26.9.0)
@@ -274,7 +274,7 @@ clickhouse_part() {
   # shellcheck disable=SC2086 # names of packages
   unpack_packages "$cache/clickhouse-$clickhouse_version" usr/sbin/clickhouse-server $list
   install_on_host "$java_package"
-  unpack_packages "$cache/zookeeper-$zookeeper_version" usr/share/java/zookeeper.jar "${zookeeper_packages[@]}"
+  unpack_packages "$cache/zookeeper-$zookeeper_version" usr/share/java/commons-cli.jar "${zookeeper_packages[@]}"
 }
 
 # unpack_packages DIR FILE PACKAGES…: Debian packages, of which one has FILE.

@@ -5,6 +5,8 @@ package e2e_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -126,8 +128,7 @@ func TestWarehouse_Replicas_HaveTheSameSums(t *testing.T) {
 	r.agreeOnBoth()
 
 	r.ch.Kill() // for good: the other one is written to
-	blocks := strings.NewReplacer(r.ch.URL(), r.second.ch.URL(), r.second.ch.URL(), r.ch.URL()).Replace(r.agg.Blocks)
-	r.configure(blocks)
+	r.exchange()
 	r.shake(40)
 	r.rest()
 	r.order("check=all", "the replica on "+r.ch.Address+" was not compared")
@@ -140,6 +141,77 @@ func TestWarehouse_Replicas_HaveTheSameSums(t *testing.T) {
 	r.order("check=all", "the sums differ in ")
 	r.order("replace=all", "has the same")
 	r.agreeOnBoth()
+}
+
+// exchange has the action write to the other server.
+func (r *replicated) exchange() {
+	r.Helper()
+	r.configure(strings.NewReplacer(r.ch.URL(), r.second.ch.URL(), r.second.ch.URL(), r.ch.URL()).Replace(r.agg.Blocks))
+}
+
+// forget removes the replica of the first server from ZooKeeper, as the README says for 18.16.
+func (r *replicated) forget() {
+	r.Helper()
+	const query = "SELECT 'deleteall ' || zookeeper_path || '/replicas/r1' FROM system.replicas WHERE database = 'bursar'"
+	text, err := os.ReadFile(filepath.Join(site.Top(), "plugins/action/warehouse/README.md"))
+	if err != nil || !strings.Contains(string(text), query) {
+		r.Fatalf("the README does not say %s: %v", query, err)
+	}
+	r.site.Eventually("the other server knows of no replica beside its own", func() (bool, string) {
+		said := r.zookeeper.Command(r.second.ch.MustQuery(query))
+		known, err := r.second.ch.Query("SELECT max(total_replicas) FROM system.replicas")
+		return err == nil && known == "1", fmt.Sprint(known, err, said) // a node that the lost server had for its session may go just then
+	})
+}
+
+// A server that is lost with rows that no other server has is removed from ZooKeeper, and a new
+// one takes its place.
+func TestWarehouse_ReplicaLostForGood_SumsAreRightAfterReplacement(t *testing.T) {
+	t.Parallel()
+	for i, changes := range []int{0, 40} {
+		t.Run(fmt.Sprint(changes, " changes meanwhile"), func(t *testing.T) {
+			t.Parallel()
+			r := makeReplicas(t, uint64(3+i))
+			r.begin(r.ch.URL(), strings.Replace(r.settings(), "10s", "5s", 1))
+			r.fill(300)
+			r.shake(40)
+			r.rest()
+			r.agreeOnBoth()
+
+			r.second.ch.Kill()
+			if out, err := r.agg.Bursar("actions", "pause", "warehouse/national"); err != nil {
+				t.Fatal(out, err)
+			}
+			r.shake(100)
+			r.rest()
+			if out, err := r.agg.Bursar("actions", "resume", "warehouse/national"); err != nil {
+				t.Fatal(out, err)
+			}
+			r.order("check=all", "agree at change") // one batch
+			r.ch.Lose()
+			r.second.ch.Start()
+			r.exchange()
+			r.order("check=all", "still to apply")
+			r.shake(changes)
+			r.rest()
+			r.forget()
+			if changes == 0 { // the same batch once more
+				r.order("check=all", "answers that it has the rows of batch ")
+			}
+			r.order("replace=all", "the replica on "+r.ch.Address+" was not compared")
+			r.second.agree()
+			r.ch.Start()
+			r.saysAfterAll("the replica on " + r.ch.Address + " has the same")
+			r.agreeOnBoth()
+
+			r.ch.Lose()
+			r.ch.Start()
+			r.order("check=all", "remove the replica of the former server from ZooKeeper")
+			r.forget()
+			r.saysAfterAll("the replica on " + r.ch.Address + " has the same")
+			r.agreeOnBoth()
+		})
+	}
 }
 
 // With insert_quorum a batch is written when both servers have it.

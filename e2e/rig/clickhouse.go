@@ -162,6 +162,16 @@ func (c *ClickHouse) Kill() {
 	}
 }
 
+// Lose kills the server and removes all that it has, as when its machine is lost. A server that
+// starts then is a new machine in its place.
+func (c *ClickHouse) Lose() {
+	c.t.Helper()
+	c.Kill()
+	if err := os.RemoveAll(c.Data()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // Freeze stops the server, and Thaw has it go on.
 func (c *ClickHouse) Freeze() { _ = c.srv.cmd.Process.Signal(syscall.SIGSTOP) }
 
