@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -221,5 +224,37 @@ func TestReportsAreWrittenAsTheyWereReleased(t *testing.T) {
 			}
 			golden(t, name+"."+ending, b.Bytes())
 		}
+	}
+}
+
+// What stands lowest in a chart – names of rows, or the legend where there is one – is at its end.
+func TestCharts_RoomBelow_IsThatOfWhatStandsThere(t *testing.T) {
+	t.Parallel()
+	charts := 0
+	for name, query := range map[string]url.Values{
+		"distributions": {"period": {"2026-10"}}, "usage": {"period": {"2026-10"}, "by": {"group_id"}}, "centre": {"period": {"2026-10"}}, "efficiency": {"period": {"2026-10"}},
+	} {
+		d, err := report.Make(t.Context(), autumn(t).API(), name, query, now())
+		var b bytes.Buffer
+		if err == nil {
+			err = d.WriteHTML(&b)
+		}
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for _, svg := range regexp.MustCompile(`(?s)<svg viewBox="0 0 \d+ (\d+)".*?</svg>`).FindAllStringSubmatch(b.String(), -1) {
+			height, _ := strconv.ParseFloat(svg[1], 64)
+			lowest := 0.0
+			for _, at := range regexp.MustCompile(`<text [^>]*\by="([0-9.]+)"`).FindAllStringSubmatch(svg[0], -1) {
+				y, _ := strconv.ParseFloat(at[1], 64)
+				lowest = max(lowest, y)
+			}
+			if charts++; lowest > height || lowest < height-25 {
+				t.Errorf("%s: of a chart of height %g the lowest text is at %g: %.200s", name, height, lowest, svg[0])
+			}
+		}
+	}
+	if charts < 5 {
+		t.Errorf("%d charts", charts)
 	}
 }
