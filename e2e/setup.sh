@@ -72,7 +72,7 @@ zookeeper_packages=(libzookeeper-java libcommons-cli-java libslf4j-java libdropw
 java_package=openjdk-17-jre-headless
 # The engine of a current ClickHouse as a library, without what turns answers into data frames.
 chdb_packages=(--no-deps chdb-core==26.9.0)
-# Types that Grafana Labs makes of Grafana's schema, to read dashboards with.
+# Types that Grafana Labs makes from Grafana's schema, to read dashboards with.
 grafana_packages=("grafana-foundation-sdk==1769699379!11.6.0")
 # A provider of OpenID Connect.
 oidc_version=3.51.17

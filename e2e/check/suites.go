@@ -74,7 +74,7 @@ var suites = []suite{
 	{
 		name: "warehouse", folder: "e2e", setup: []string{"clickhouse"},
 		tests:  []string{"TestWarehouse_"},
-		covers: []string{"plugins/action/warehouse"},
+		covers: []string{"plugins/action/warehouse", "aggregator/packaging/grafana"},
 	},
 	{
 		name: "access", folder: "e2e", setup: []string{"host", "browser", "oidc"},

@@ -88,8 +88,8 @@ func chDB(t testing.TB) string {
 	return requireInstalled(t, filepath.Join(Cache(), "chdb/bin/python"))
 }
 
-// GrafanaFaults reads dashboards with types made of Grafana's schema, and returns what is not of
-// them, a line for each; "" is nothing.
+// GrafanaFaults reads dashboards with types made from Grafana's schema, and returns a line for each
+// unknown field, type or value; "" without any.
 func GrafanaFaults(t testing.TB, files ...string) string {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)

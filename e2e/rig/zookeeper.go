@@ -3,6 +3,7 @@
 package rig
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ func NewZooKeeper(t testing.TB, address string) *ZooKeeper {
 // Start starts the server and waits until it answers.
 func (z *ZooKeeper) Start() {
 	z.t.Helper()
-	cmd := z.java("org.apache.zookeeper.server.ZooKeeperServerMain", "zoo.cfg")
+	cmd := z.java(context.Background(), "org.apache.zookeeper.server.ZooKeeperServerMain", "zoo.cfg")
 	log, err := os.OpenFile(filepath.Join(z.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		z.t.Fatal(err)
@@ -55,13 +56,13 @@ func (z *ZooKeeper) Start() {
 }
 
 // java is a command of a program of ZooKeeper.
-func (z *ZooKeeper) java(class string, args ...string) *exec.Cmd {
+func (z *ZooKeeper) java(ctx context.Context, class string, args ...string) *exec.Cmd {
 	z.t.Helper()
 	var path []string
 	for _, name := range []string{"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "metrics-core", "snappy-java", "commons-cli"} {
 		path = append(path, requireInstalled(z.t, filepath.Join(Cache(), "zookeeper-3.8.0/usr/share/java", name+".jar")))
 	}
-	cmd := exec.Command("java", append([]string{"-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", strings.Join(path, ":"), class}, args...)...)
+	cmd := exec.CommandContext(ctx, "java", append([]string{"-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", strings.Join(path, ":"), class}, args...)...)
 	cmd.Dir = z.dir
 	return cmd
 }
@@ -69,7 +70,9 @@ func (z *ZooKeeper) java(class string, args ...string) *exec.Cmd {
 // Command gives commands, each a line, to the client zkCli.sh, and returns what it says.
 func (z *ZooKeeper) Command(lines string) string {
 	z.t.Helper()
-	cmd := z.java("org.apache.zookeeper.ZooKeeperMain", "-server", z.Address)
+	ctx, stop := context.WithTimeout(z.t.Context(), time.Minute)
+	defer stop()
+	cmd := z.java(ctx, "org.apache.zookeeper.ZooKeeperMain", "-server", z.Address)
 	cmd.Stdin = strings.NewReader(lines + "\n")
 	out, err := cmd.CombinedOutput()
 	return fmt.Sprint(string(out), err) // of a command that fails

@@ -339,7 +339,7 @@ func (b *board) latestJobs(ctx context.Context) (*Table, error) {
 	query := v1.ListRecordsQuery{Meta: filter.meta, SortBy: v1.SortBy{Desc: "start_time"}, Limit: b.o.Top}
 	for j, err := range listJobs(ctx, b.r, &query) {
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the latest jobs: %w", err)
 		}
 		if filter.matchesJob(j) {
 			t.Rows = append(t.Rows, j.latestRow(b.o.Keys, b.zone))

@@ -175,14 +175,14 @@ func binEdge(h *v1.Histogram, n json.Number) string {
 	return formatTenth(f/86400) + "\u202fd"
 }
 
-// mostHours is how many hours are asked for at once.
-const mostHours = 100 * 24
+// mostDays is how many days are asked for by hour at once, beside the last one.
+const mostDays = 100
 
 // byHour adds the tables by weekday and hour, and the queue.
 func byHour(ctx context.Context, r v1.API, d *Document, q v1.UsageQuery, in span, zone *time.Location) error {
 	from, to := intervalStart(in.From.In(zone), "hour"), intervalStart(in.To.In(zone), "hour")
-	if to.Sub(from) > mostHours*time.Hour {
-		from = to.Add(-mostHours * time.Hour)
+	if first := intervalStart(to.AddDate(0, 0, -mostDays), "day"); from.Before(first) {
+		from = first
 		d.Notes = append(d.Notes, "Load and wait by weekday and hour, and the queue, are of the last 100 days of the period.")
 	}
 	if !to.After(from) {

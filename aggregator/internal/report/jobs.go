@@ -21,7 +21,7 @@ import (
 )
 
 // job is a record as GET /v1/records has it. Most of the time of a report is that of decoding
-// jobs, so what no report needs stays text.
+// jobs, so the scores of components and the times of receipt and change stay text.
 type job struct {
 	v1.FullRecord
 
@@ -30,7 +30,7 @@ type job struct {
 	Changed    jsontext.Value `json:"changed"`
 }
 
-// component is one of a job, of which the scores stay text.
+// component is a component of a job; its scores stay text.
 type component struct {
 	v1.FullComponent
 
@@ -43,7 +43,7 @@ func listJobs(ctx context.Context, r v1.API, q *v1.ListRecordsQuery) iter.Seq2[*
 		for text, err := range r.ListRecordsTexts(ctx, q) {
 			j := &job{}
 			if err == nil {
-				err = json.Unmarshal(text, j)
+				err = json.Unmarshal(text, j, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 			}
 			if !yield(j, err) || err != nil {
 				return

@@ -198,7 +198,7 @@ func (s *statement) resolvePeriods(ctx context.Context) error {
 }
 
 // wholeWindow returns what to ask for of a period, its word or its start: a length begins with a whole
-// day, or up to 3 days with a full hour, which is the unit.
+// day, or up to 3 days with a full hour. The unit is what it begins with.
 func wholeWindow(word string, now time.Time, zone *time.Location) (window, from string, unit calendar.Unit) {
 	w, err := calendar.ParseWindow(word, record.Time(now.UnixMicro()), zone)
 	if err != nil { // which /v1 says

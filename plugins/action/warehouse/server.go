@@ -62,7 +62,7 @@ func (e *serverError) adviceText() string {
 		"Code: 139": "set the macros shard and replica in the server's configuration",
 		"Code: 225": "the server has no ZooKeeper: configure it, or leave out replicas",
 		"Code: 242": "the table is read-only: look at the server's disk and its ZooKeeper",
-		"Code: 253": "remove the replica of the former server from ZooKeeper, or give this one another macro replica",
+		"Code: 253": "remove the replica of the former server from ZooKeeper, or give this server another macro replica",
 		"Code: 243": "the disk is full: free some space",
 	} {
 		if strings.HasPrefix(e.text, code+",") || strings.HasPrefix(e.text, code+".") {
