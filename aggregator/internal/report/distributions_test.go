@@ -93,7 +93,7 @@ func TestDistributions_PeriodOfDays_BeginsWithAWholeDay(t *testing.T) {
 	t.Parallel()
 	w := worldOfSource(t, "slurm", apitest.Job{ID: "a", Group: "cms", User: "ann", Cores: 1, Start: now().Add(-2 * time.Hour).Format(time.RFC3339), Stop: now().Add(-time.Hour).Format(time.RFC3339)})
 	for _, zone := range []string{"UTC", "Europe/Berlin", "Asia/Kathmandu"} {
-		for period, want := range map[string]string{"": "00:00:00", "30d": "00:00:00", "7d": "00:00:00", "36h": ":00:00"} {
+		for period, want := range map[string]string{"": "00:00:00", "30d": "00:00:00", "7d": "00:00:00", "36h": ":00:00", "100d": "00:00:00", "101d": "00:00:00"} {
 			d, err := report.Make(t.Context(), w.API(), "distributions", url.Values{"period": {period}, "zone": {zone}}, now())
 			if err != nil {
 				t.Fatal(err)
@@ -104,6 +104,9 @@ func TestDistributions_PeriodOfDays_BeginsWithAWholeDay(t *testing.T) {
 			}
 			if from := d.Periods[0].From.In(in).Format(time.TimeOnly); !strings.HasSuffix(from, want) || !d.Periods[0].To.Equal(now()) {
 				t.Errorf("%q in %s is from %s to %v", period, zone, from, d.Periods[0].To)
+			}
+			if cut := strings.Contains(strings.Join(d.Notes, " "), "the last 100 days"); cut != (period == "101d") {
+				t.Errorf("%q in %s says of hours: %q", period, zone, d.Notes)
 			}
 		}
 	}
