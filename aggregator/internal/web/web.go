@@ -144,6 +144,7 @@ type frame struct {
 	Nav     []navLink
 	Content any
 	Problem string // instead of the content
+	Took    string // how long the page took, where that is long
 }
 
 // status is an error with the status of the answer.
@@ -183,6 +184,9 @@ func (p *Pages) plainHandler(name string, make func(r *http.Request) (any, error
 	})
 }
 
+// longPage is from when on a page says how long it took.
+const longPage = 500 * time.Millisecond
+
 // frameHandler makes the handler of a page from what fills its frame and returns the
 // status.
 func (p *Pages) frameHandler(name string, fill func(r *http.Request, f *frame) int) http.Handler {
@@ -196,7 +200,11 @@ func (p *Pages) frameHandler(name string, fill func(r *http.Request, f *frame) i
 		if name == "widget" && p.Framers != nil {
 			w.Header().Set("Content-Security-Policy", contentPolicy(p.Framers()))
 		}
+		begun := time.Now()
 		code := fill(r, &f)
+		if took := time.Since(begun); took >= longPage {
+			f.Took = fmt.Sprintf("%.1f s", took.Seconds())
+		}
 		if named, ok := f.Content.(titled); ok {
 			f.Title = named.pageTitle()
 		}

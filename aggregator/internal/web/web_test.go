@@ -333,6 +333,31 @@ func TestAPageThatTakesTooLongIsRefusedForNow(t *testing.T) {
 	})
 }
 
+// late answers each question after a while.
+type late struct {
+	v1.Caller
+
+	by time.Duration
+}
+
+func (l late) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
+	time.Sleep(l.by)
+	return l.Caller.Call(ctx, method, path, query, in, into)
+}
+
+func TestAPageThatTakesLongSaysHowLong(t *testing.T) {
+	s := newSite(t)
+	synctest.Test(t, func(t *testing.T) {
+		s.t = t
+		for by, want := range map[time.Duration]bool{100 * time.Millisecond: false, 1200 * time.Millisecond: true} {
+			s.pages.V1 = v1.API{Caller: late{s, by}}
+			if code, body, _ := s.get("/ui/agents"); code != http.StatusOK || regexp.MustCompile(`<span>made in \d\.\d s</span></footer>`).MatchString(body) != want {
+				t.Errorf("after %s: %d %s", by, code, body)
+			}
+		}
+	})
+}
+
 func TestPagesAskTheInterfaceForTheFiguresOfTheStore(t *testing.T) {
 	s := newSite(t)
 	s.Post(run("r1", 0, "alice"), run("r2", 0, "bob"))
