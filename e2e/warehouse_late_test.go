@@ -79,14 +79,14 @@ func TestWarehouse_InsertBegunAfterTheNextAttempt_AddsNothing(t *testing.T) {
 	w.rest()
 	w.agree()
 	h.mu.Lock()
-	h.tables = []string{"ledger", "daily"}
+	h.tables = []string{"ledger", "daily", "monthly"}
 	h.mu.Unlock()
 	w.shake(60)
-	w.site.Eventually("both inserts are held", func() (bool, string) {
+	w.site.Eventually("an insert into each table is held", func() (bool, string) {
 		_, _ = w.agg.Bursar("actions", "resume", "warehouse/national")
 		_, _ = w.agg.Bursar("actions", "run", "warehouse/national") // it waits after failures
 		time.Sleep(200 * time.Millisecond)
-		return h.count() == 2, w.said(0)
+		return h.count() == 3, w.said(0)
 	})
 	_, _ = w.agg.Bursar("actions", "resume", "warehouse/national")
 	w.rest()

@@ -183,6 +183,9 @@ func TestWarehouse_DashboardQueries_AddUpToUsage(t *testing.T) {
 				if other := current.numbers(query); !reflect.DeepEqual(rows, other) {
 					t.Errorf("%s by %s of %v: %v, and a current ClickHouse %v", p.Title, by, chosen, rows, other)
 				}
+				if other := debian.numbers(strings.ReplaceAll(query, "bursar.daily", "bursar.monthly")); !reflect.DeepEqual(rows, other) {
+					t.Errorf("%s by %s of %v: %v, and of months %v", p.Title, by, chosen, rows, other)
+				}
 				switch {
 				case p.Title == "Core-hours" || p.Title == "Sites" || p.Title == "Core-hours by year" || p.Title == "Core-hours by month" && by == "site":
 					if got := sumOf(rows, "core_hours") * 3600; math.Abs(got-used["Cores"]) > 1e-9*used["Cores"] || got == 0 {

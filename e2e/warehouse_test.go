@@ -202,8 +202,15 @@ func (w *warehouse) agree() {
 		}
 	}
 	w.same("the digest", want, w.rows("SELECT site AS k_site, month AS k_month, sum(sign) AS records, sum(sign * Cores) AS Cores FROM bursar.ledger GROUP BY site, month HAVING records != 0"))
-	w.same("usage by day", w.usage(), w.rows(`SELECT site AS k_site, group_id AS k_group, user_id AS k_user, toString(day) AS k_day, sum(records) AS records_, sum(started) AS started_, sum(stopped) AS stopped_, sum(Cores) AS Cores_, sum(TotalCPU) AS TotalCPU_
-		FROM bursar.daily WHERE batch = 0 GROUP BY site, group_id, user_id, day HAVING records_ != 0 OR stopped_ != 0`))
+	months := map[string]string{}
+	w.addUsage(months, "2023-12-01", "2027-01-01", "month")
+	for _, sums := range []struct {
+		table, bucket string
+		want          map[string]string
+	}{{"daily", "toString(day)", w.usage()}, {"monthly", "substring(toString(day), 1, 7)", months}} {
+		w.same("usage of "+sums.table, sums.want, w.rows(`SELECT site AS k_site, group_id AS k_group, user_id AS k_user, `+sums.bucket+` AS k_day, sum(records) AS records_, sum(started) AS started_, sum(stopped) AS stopped_, sum(Cores) AS Cores_, sum(TotalCPU) AS TotalCPU_
+		FROM bursar.`+sums.table+` WHERE batch = 0 GROUP BY site, group_id, user_id, day HAVING records_ != 0 OR stopped_ != 0`))
+	}
 }
 
 func (w *warehouse) same(what string, want, got map[string]string) {
@@ -232,15 +239,15 @@ func (w *warehouse) usage() map[string]string {
 	w.Helper()
 	out := map[string]string{}
 	for from := time.Date(2023, 12, 1, 0, 0, 0, 0, time.UTC); from.Year() < 2027; from = from.AddDate(0, 2, 0) { // an answer has at most a million cells
-		w.addUsage(out, from.Format(time.DateOnly), from.AddDate(0, 2, 0).Format(time.DateOnly))
+		w.addUsage(out, from.Format(time.DateOnly), from.AddDate(0, 2, 0).Format(time.DateOnly), "day")
 	}
 	return out
 }
 
-// addUsage adds that of the days of a window.
-func (w *warehouse) addUsage(out map[string]string, from, to string) {
+// addUsage adds that of the buckets of a window.
+func (w *warehouse) addUsage(out map[string]string, from, to, bucket string) {
 	w.Helper()
-	w.addMeasures(out, "from="+from+"&to="+to+"&bucket=day", "Cores", "TotalCPU", "records", "started", "stopped")
+	w.addMeasures(out, "from="+from+"&to="+to+"&bucket="+bucket, "Cores", "TotalCPU", "records", "started", "stopped")
 }
 
 // addMeasures adds the measures of a window by site, group and user. Where one of them is the
@@ -303,7 +310,7 @@ func TestWarehouse_CorrectionsAndDeletions_SumsAreThoseOfTheCluster(t *testing.T
 	w.fill(*warehoused)
 	w.agree()
 	w.order("replace=all", "agree at change") // for the figures: all at once
-	for _, table := range []string{"ledger", "daily"} {
+	for _, table := range []string{"ledger", "daily", "monthly"} {
 		t.Logf("%s: %s", table, w.ch.MustQuery("SELECT sum(rows) AS r, sum(bytes_on_disk) AS b, b / r FROM system.parts WHERE active AND database = 'bursar' AND table = '"+table+"'"))
 	}
 	t.Log(w.ch.MustQuery("SELECT sum(rows), max(written) - min(written) FROM bursar.cursors WHERE number > (SELECT max(number) FROM bursar.cursors WHERE state = 'replacing')"))
@@ -680,8 +687,10 @@ func TestWarehouse_SitesOnShards_AreReadTogether(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 		whole := w.ch.MustQuery("SELECT sum(sign * Cores) FROM bursar.ledger_all")
-		if days := w.ch.MustQuery("SELECT sum(Cores) FROM bursar.daily_all"); days != whole {
-			t.Errorf("daily_all has %s core-seconds, ledger_all %s", days, whole)
+		for _, table := range []string{"daily_all", "monthly_all"} {
+			if sums := w.ch.MustQuery("SELECT sum(Cores) FROM bursar." + table); sums != whole {
+				t.Errorf("%s has %s core-seconds, ledger_all %s", table, sums, whole)
+			}
 		}
 	}
 }

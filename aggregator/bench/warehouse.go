@@ -254,7 +254,7 @@ func (w *warehouse) addFlowLines() {
 // measureDisk waits until ClickHouse does not merge, and says what its tables take.
 func (w *warehouse) measureDisk(ctx context.Context) error {
 	w.progress.beginPiece("ClickHouse merges")
-	for _, table := range []string{"ledger", "daily"} {
+	for _, table := range []string{"ledger", "daily", "monthly"} {
 		var rows, size float64
 		for _, c := range w.shards {
 			if err := c.awaitMerges(ctx); err != nil {
@@ -289,19 +289,21 @@ func (c *clickhouse) awaitMerges(ctx context.Context) error {
 	})
 }
 
-// copyToOne copies the daily sums of both shards to the server that is none of them.
+// copyToOne copies the sums of both shards to the server that is none of them.
 func (w *warehouse) copyToOne(ctx context.Context) error {
-	w.progress.beginPiece("the daily sums of all shards on one server")
-	created, err := w.shards[0].queryOne(ctx, "SELECT create_table_query FROM system.tables WHERE database = 'bursar' AND name = 'daily'")
-	if err != nil {
-		return err
+	w.progress.beginPiece("the sums of all shards on one server")
+	statements := []string{"CREATE DATABASE bursar"}
+	for _, table := range []string{"daily", "monthly"} {
+		created, err := w.shards[0].queryOne(ctx, fmt.Sprintf("SELECT create_table_query FROM system.tables WHERE database = 'bursar' AND name = '%s'", table))
+		if err != nil {
+			return err
+		}
+		statements = append(statements,
+			strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(strings.Join(created, "")),
+			fmt.Sprintf("CREATE TABLE bursar.%s_all AS bursar.%[1]s ENGINE = Distributed(shards, bursar, %[1]s)", table),
+			fmt.Sprintf("INSERT INTO bursar.%s SELECT * FROM bursar.%[1]s_all", table))
 	}
-	create := strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(strings.Join(created, ""))
-	for _, statement := range []string{
-		"CREATE DATABASE bursar", create,
-		"CREATE TABLE bursar.daily_all AS bursar.daily ENGINE = Distributed(shards, bursar, daily)",
-		"INSERT INTO bursar.daily SELECT * FROM bursar.daily_all",
-	} {
+	for _, statement := range statements {
 		if _, err := w.whole.queryRows(ctx, statement); err != nil {
 			return err
 		}
@@ -312,6 +314,7 @@ func (w *warehouse) copyToOne(ctx context.Context) error {
 // warehouseQuestion is put to ClickHouse and to a node.
 type warehouseQuestion struct {
 	name, what string
+	table      string
 	key        string // of a row in SQL
 	where      string
 	query      url.Values // to a node
@@ -325,24 +328,24 @@ func warehouseQuestions() []warehouseQuestion {
 	year := func(y int) string { return fmt.Sprint(y, "-01-01") }
 	return []warehouseQuestion{
 		{
-			name: "warehouse_year", what: "a year by site and day", key: "site, day", bucket: true,
+			name: "warehouse_year", what: "a year by site and day", table: "daily", key: "site, day", bucket: true,
 			where: fmt.Sprintf("month >= %d01 AND month <= %[1]d12", warehouseMiddle),
 			query: url.Values{"from": {year(warehouseMiddle)}, "to": {year(warehouseMiddle + 1)}, "by": {"site_id"}, "bucket": {"day"}},
 		}, {
-			name: "warehouse_month", what: "a month by user", key: "user_id",
-			where: fmt.Sprintf("month = %d03", warehouseMiddle),
+			name: "warehouse_month", what: "a month by user", table: "monthly", key: "user_id",
+			where: fmt.Sprintf("year = %d AND month = %[1]d03", warehouseMiddle),
 			query: url.Values{"from": {fmt.Sprint(warehouseMiddle, "-03-01")}, "to": {fmt.Sprint(warehouseMiddle, "-04-01")}, "by": {"user_id"}},
 		}, {
-			name: "warehouse_top", what: "the 20 users with most in ten years", key: "user_id", top: 20,
-			where: fmt.Sprintf("month >= %d01 AND month <= %d12", firstYear, firstYear+warehouseYears-1),
+			name: "warehouse_top", what: "the 20 users with most in ten years", table: "monthly", key: "user_id", top: 20,
+			where: fmt.Sprintf("year >= %d AND year <= %d", firstYear, firstYear+warehouseYears-1),
 			query: url.Values{"from": {year(firstYear)}, "to": {year(firstYear + warehouseYears)}, "by": {"user_id"}, "top": {"20"}},
 		},
 	}
 }
 
-// statement is the question in SQL, to a table.
-func (q *warehouseQuestion) statement(table string) string {
-	text := fmt.Sprintf("SELECT %s, sum(Cores) AS used, sum(TotalCPU), sum(started) FROM bursar.%s WHERE batch = 0 AND %s GROUP BY %[1]s", q.key, table, q.where)
+// statement is the question in SQL. Suffix is what the table's name ends with.
+func (q *warehouseQuestion) statement(suffix string) string {
+	text := fmt.Sprintf("SELECT %s, sum(Cores) AS used, sum(TotalCPU), sum(started) FROM bursar.%s WHERE batch = 0 AND %s GROUP BY %[1]s", q.key, q.table+suffix, q.where)
 	if q.top > 0 {
 		return text + fmt.Sprintf(" ORDER BY used DESC LIMIT %d", q.top)
 	}
@@ -379,8 +382,8 @@ func (w *warehouse) measureQuestions(ctx context.Context) (err error) {
 			name, what string
 			ask        func() (map[string]string, error)
 		}{
-			{"", "two shards of ClickHouse", func() (map[string]string, error) { return q.askSQL(ctx, w.shards[0], "daily_all") }},
-			{"_one", "one ClickHouse", func() (map[string]string, error) { return q.askSQL(ctx, w.whole, "daily") }},
+			{"", "two shards of ClickHouse", func() (map[string]string, error) { return q.askSQL(ctx, w.shards[0], "_all") }},
+			{"_one", "one ClickHouse", func() (map[string]string, error) { return q.askSQL(ctx, w.whole, "") }},
 			{"_node", "one node", func() (map[string]string, error) { return q.askNode(ctx, n) }},
 		} {
 			w.progress.beginPiece("%s: %s", q.what, way.what)

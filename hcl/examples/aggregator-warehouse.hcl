@@ -13,7 +13,7 @@ action "warehouse" "national" {
     user          = "bursar"
     password_file = "/etc/bursar/clickhouse.password"
     ca            = "/etc/bursar/clickhouse-ca.pem"
-    cluster       = "shards" # of remote_servers: ledger_all and daily_all read all sites
+    cluster       = "shards" # of remote_servers: ledger_all, daily_all and monthly_all read all sites
     dimensions    = ["group_id", "user_id", "voms"]
     components    = ["Cores", "Memory", "TotalCPU"]
     zone          = "Europe/Berlin"

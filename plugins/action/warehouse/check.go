@@ -49,6 +49,15 @@ func (f *follower) checkTables(ctx context.Context, stop time.Time) (string, err
 		return "", err
 	}
 	differs = append(differs, compareFigures("the table ledger", "the table daily", wholes, days)...)
+	byDay, err := f.querySums(ctx, "site, month", "sum(stopped)", "sum(`%s`)", f.layout.components, dailyTable, " AND batch = 0")
+	if err != nil {
+		return "", err
+	}
+	byMonth, err := f.querySums(ctx, "site, month", "sum(stopped)", "sum(`%s`)", f.layout.components, monthlyTable, " AND batch = 0")
+	if err != nil {
+		return "", err
+	}
+	differs = append(differs, compareFigures("the table daily", "the table monthly", byDay, byMonth)...)
 	if len(differs) > 0 {
 		return "", newDifference(differs)
 	}

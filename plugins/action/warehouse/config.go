@@ -21,12 +21,12 @@ type settings struct {
 	AllowPlain   bool          `hcl:"allow_plain,optional" doc:"http to other machines: everyone on the way can read the records and the password"`
 	Timeout      time.Duration `hcl:"timeout,optional" default:"2m" min:"1s" max:"10m" doc:"for each request"`
 	Database     string        `hcl:"database,optional" default:"bursar" doc:"the database of the tables; it is created if it is missing"`
-	Cluster      string        `hcl:"cluster,optional" unset:"no tables over all shards" doc:"a cluster of the server's remote_servers: ledger_all, daily_all, running_now_all and usage_now_all read all its shards"`
+	Cluster      string        `hcl:"cluster,optional" unset:"no tables over all shards" doc:"a cluster of the server's remote_servers: ledger_all, daily_all, monthly_all, running_now_all and usage_now_all read all its shards"`
 	Replicas     hcl.Strings   `hcl:"replicas,optional" unset:"tables of one server" doc:"the HTTP interfaces of the other servers that keep this site: the tables are replicated, and each of them has a replica"`
 	KeeperPath   string        `hcl:"keeper_path,optional" default:"/clickhouse/tables/{shard}" doc:"where replicas meet in ZooKeeper or ClickHouse Keeper; the database and the table follow, and a replica is called by the server's macro replica"`
 	Dimensions   hcl.Strings   `hcl:"dimensions,optional" default:"[\"group_id\", \"user_id\"]" doc:"meta keys, each a column with the first value; the same for all sites of a database"`
 	Components   hcl.Strings   `hcl:"components,optional" default:"[\"Cores\", \"TotalCPU\"]" doc:"components, each a column with amount × seconds of a rate and the amount of a total; with Cores, likewise the same"`
-	Zone         string        `hcl:"zone,optional" default:"UTC" doc:"the time zone of the days, likewise the same"`
+	Zone         string        `hcl:"zone,optional" default:"UTC" doc:"the time zone of the days and months, likewise the same"`
 	Check        time.Duration `hcl:"check_every,optional" default:"24h" min:"1m" max:"60d" doc:"how often the sums of each month are compared with the cluster's"`
 	Batch        int           `hcl:"batch,optional" default:"100000" min:"1" max:"500000" doc:"changes that are written at a time"`
 }
@@ -114,7 +114,7 @@ func (c *config) replicated() bool { return len(c.Replicas) > 0 }
 // checkColumns refuses names that two columns would have, and a list without the cores.
 func (c *config) checkColumns(cfg *sdk.Config) {
 	known := map[string]bool{}
-	for _, column := range slices.Concat(layout{}.ledgerColumns(), layout{}.dailyColumns(), layout{}.runningColumns(), []column{{name: runningTable}}) {
+	for _, column := range slices.Concat(layout{}.ledgerColumns(), layout{}.monthlyColumns(), layout{}.runningColumns(), []column{{name: runningTable}}) {
 		known[column.name] = true
 	}
 	check := func(setting string, names []string) {

@@ -20,15 +20,15 @@ func (s *session) ensureDeduplication(ctx context.Context) error {
 	if !s.deduplicates {
 		return nil
 	}
-	for _, table := range []string{ledgerTable, dailyTable} {
-		query, err := s.queryOne(ctx, fmt.Sprintf("SELECT engine_full FROM system.tables WHERE database = %s AND name = %s", quoteText(s.Database), quoteText(table)))
+	for _, table := range batchTables() {
+		query, err := s.queryOne(ctx, fmt.Sprintf("SELECT engine_full FROM system.tables WHERE database = %s AND name = %s", quoteText(s.Database), quoteText(table.name)))
 		if err != nil {
 			return err
 		}
 		if strings.HasPrefix(query, "Replicated") || strings.Contains(query, windowSetting) {
 			continue // replicated tables remember by themselves
 		}
-		if err := s.executeStatement(ctx, fmt.Sprintf("ALTER TABLE %s MODIFY SETTING %s = %d", s.tableName(table), windowSetting, tokensKept)); err != nil {
+		if err := s.executeStatement(ctx, fmt.Sprintf("ALTER TABLE %s MODIFY SETTING %s = %d", s.tableName(table.name), windowSetting, tokensKept)); err != nil {
 			return err
 		}
 	}

@@ -25,8 +25,7 @@ type batch struct {
 	id     uint64
 	cursor string // behind it
 	last   uint64
-	ledger map[uint32]*rows
-	daily  map[uint32]*rows
+	rows   map[string]map[uint32]*rows // by table and partition
 }
 
 // feed reads the ledger of changes.
@@ -106,27 +105,34 @@ func (f *feed) makeBatch(ctx context.Context, p *part) (*batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{begun: p.begun, id: batchID(f.cluster, &p.begun), cursor: p.cursor, last: p.last, ledger: map[uint32]*rows{}}
-	days := newDays(&f.layout, f.zone)
-	b.addRows(f.cluster, days, p.added, 1)
-	b.addRows(f.cluster, days, removed, -1)
-	b.daily = days.encodeRows(f.cluster, b.id)
+	b := &batch{begun: p.begun, id: batchID(f.cluster, &p.begun), cursor: p.cursor, last: p.last}
+	ledger := map[uint32]*rows{}
+	byDay, byMonth := newUsage(&f.layout, f.zone, days), newUsage(&f.layout, f.zone, months)
+	for i := range p.added {
+		addRow(ledger, &p.added[i], f.cluster, 1, b.id)
+		byDay.addRun(&p.added[i], 1)
+		byMonth.addRun(&p.added[i], 1)
+	}
+	for i := range removed {
+		addRow(ledger, &removed[i], f.cluster, -1, b.id)
+		byDay.addRun(&removed[i], -1)
+		byMonth.addRun(&removed[i], -1)
+	}
+	b.rows = map[string]map[uint32]*rows{
+		ledgerTable: ledger, dailyTable: byDay.encodeRows(f.cluster, b.id), monthlyTable: byMonth.encodeRows(f.cluster, b.id),
+	}
 	return b, nil
 }
 
-// addRows encodes rows, each for its month, and adds them to the days.
-func (b *batch) addRows(cluster string, days *days, list []row, sign int8) {
-	for i := range list {
-		r := &list[i]
-		out := b.ledger[r.stopMonth()]
-		if out == nil {
-			out = &rows{}
-			b.ledger[r.stopMonth()] = out
-		}
-		out.count++
-		out.bytes = r.appendLedgerRow(out.bytes, cluster, sign, b.id)
-		days.addRun(r, int64(sign))
+// addRow encodes a row of the ledger for its month.
+func addRow(ledger map[uint32]*rows, r *row, cluster string, sign int8, batch uint64) {
+	out := ledger[r.stopMonth()]
+	if out == nil {
+		out = &rows{}
+		ledger[r.stopMonth()] = out
 	}
+	out.count++
+	out.bytes = r.appendLedgerRow(out.bytes, cluster, sign, batch)
 }
 
 // readPage reads the page behind a cursor.

@@ -103,7 +103,7 @@ func (f *follower) writeNext(ctx context.Context, target uint64) error {
 	if b.last < target {
 		f.beginAhead(ctx, f.askBehind(b.cursor, b.last, target))
 	}
-	if len(b.ledger) > 0 { // else there is nothing that could be there in part
+	if len(b.rows[ledgerTable]) > 0 { // else there is nothing that could be there in part
 		begun := b.begun
 		begun.state = stateBegun
 		if err := f.advancePosition(ctx, begun); err != nil {
@@ -130,38 +130,35 @@ func (f *follower) writeBegun(ctx context.Context) error {
 
 // writeBatch inserts what is missing of a batch, and then writes the position behind it.
 func (f *follower) writeBatch(ctx context.Context, b *batch) error {
-	ledger := fmt.Sprintf("SELECT month, count() FROM %s WHERE cluster = %s AND batch = %d AND month IN (%%s) GROUP BY month", f.tableName(ledgerTable), quoteText(f.cluster), b.id)
-	if err := f.insertMissing(ctx, b.id, b.ledger, ledger, ledgerTable, f.layout.ledgerColumns()); err != nil {
-		return err
-	}
-	daily := fmt.Sprintf("SELECT month, sum(marked) FROM %s WHERE cluster = %s AND site = '' AND batch = %d AND month IN (%%s) GROUP BY month", f.tableName(dailyTable), quoteText(f.cluster), b.id)
-	if err := f.insertMissing(ctx, b.id, b.daily, daily, dailyTable, f.layout.dailyColumns()); err != nil {
-		return err
+	for _, table := range batchTables() {
+		if err := f.insertMissing(ctx, b, &table); err != nil {
+			return err
+		}
 	}
 	next := position{state: stateWritten, cursor: b.cursor, last: b.last, batch: b.id}
-	for _, r := range b.ledger {
+	for _, r := range b.rows[ledgerTable] {
 		next.rows += r.count
 	}
 	f.written += next.rows
 	return f.advancePosition(ctx, next)
 }
 
-// monthsAtOnce is how many partitions one insert has.
-const monthsAtOnce = 50
+// partitionsAtOnce is how many partitions one insert has.
+const partitionsAtOnce = 50
 
 // insertTries is how often rows are inserted that are not there afterwards.
 const insertTries = 3
 
-// insertMissing inserts the rows of the months that count does not have, and returns when it has
+// insertMissing inserts the rows of a batch that a table does not have, and returns when it has
 // them. A server that was killed may remember the id of an insert without its rows, and leaves out
 // the next one of this id; so each further try has an id of its own.
-func (f *follower) insertMissing(ctx context.Context, batch uint64, months map[uint32]*rows, count, table string, columns []column) error {
-	for part := range slices.Chunk(slices.Sorted(maps.Keys(months)), monthsAtOnce) {
+func (f *follower) insertMissing(ctx context.Context, b *batch, table *batchTable) error {
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(b.rows[table.name])), partitionsAtOnce) {
 		for try := 0; ; try++ {
-			missing, err := f.missingRows(ctx, months, part, count, table)
+			missing, err := f.missingRows(ctx, b, table, part)
 			if err == nil && len(missing) > 0 && try > 0 { // another replica may have taken them
 				if err = f.awaitReplica(ctx); err == nil {
-					missing, err = f.missingRows(ctx, months, part, count, table)
+					missing, err = f.missingRows(ctx, b, table, part)
 				}
 			}
 			if err != nil {
@@ -171,16 +168,16 @@ func (f *follower) insertMissing(ctx context.Context, batch uint64, months map[u
 				break
 			}
 			if try == insertTries {
-				return newRefusal("%s answers that it has the rows of batch %d from month %d on, and does not have them; run the action with replace=all", f.tableName(table), batch, part[0])
+				return newRefusal("%s answers that it has the rows of batch %d from %s %d on, and does not have them; run the action with replace=all", f.tableName(table.name), b.id, table.partition, part[0])
 			}
 			if err := f.confirmTurn(ctx); err != nil {
 				return err
 			}
-			id := fmt.Sprint(f.queryID(), f.at.number, "-", batch, "-", table, "-", part[0])
+			id := fmt.Sprint(f.queryID(), f.at.number, "-", b.id, "-", table.name, "-", part[0])
 			if try > 0 { // the first id is that of earlier attempts, which may begin late
 				id += fmt.Sprint("-", try)
 			}
-			if err := f.insertRows(ctx, table, id, columns, missing); err != nil {
+			if err := f.insertRows(ctx, table.name, id, table.columns(f.layout), missing); err != nil {
 				return err
 			}
 		}
@@ -188,14 +185,15 @@ func (f *follower) insertMissing(ctx context.Context, batch uint64, months map[u
 	return nil
 }
 
-// missingRows returns the rows of a part of the months that count does not have. A month of an
-// insert is there as a whole or not at all, so any other number is a fault that a person looks at.
-func (f *follower) missingRows(ctx context.Context, months map[uint32]*rows, part []uint32, count, table string) (missing []byte, err error) {
+// missingRows returns the rows of some partitions of a batch that a table does not have. A partition
+// of an insert is there as a whole or not at all, so any other number is a fault that a person looks at.
+func (f *follower) missingRows(ctx context.Context, b *batch, table *batchTable, part []uint32) (missing []byte, err error) {
 	names := make([]string, len(part))
 	for i, m := range part {
 		names[i] = strconv.FormatUint(uint64(m), 10)
 	}
-	there, err := f.queryRows(ctx, fmt.Sprintf(count, strings.Join(names, ", ")))
+	there, err := f.queryRows(ctx, fmt.Sprintf("SELECT %s, %s FROM %s WHERE cluster = %s%s AND batch = %d AND %[1]s IN (%[7]s) GROUP BY %[1]s",
+		table.partition, table.counted, f.tableName(table.name), quoteText(f.cluster), table.where, b.id, strings.Join(names, ", ")))
 	if err != nil {
 		return nil, err
 	}
@@ -205,12 +203,13 @@ func (f *follower) missingRows(ctx context.Context, months map[uint32]*rows, par
 	}
 	var parts [][]byte
 	for i, m := range part {
-		switch want := strconv.FormatInt(months[m].count, 10); has[names[i]] {
+		rows := b.rows[table.name][m]
+		switch want := strconv.FormatInt(rows.count, 10); has[names[i]] {
 		case want:
 		case "", "0":
-			parts = append(parts, months[m].bytes)
+			parts = append(parts, rows.bytes)
 		default:
-			return nil, newRefusal("%s has %s rows of a batch in month %s, and the batch has %s: another writer wrote it, too, or rows were removed; run the action with replace=all", f.tableName(table), has[names[i]], names[i], want)
+			return nil, newRefusal("%s has %s rows of a batch in %s %s, and the batch has %s: another writer wrote it, too, or rows were removed; run the action with replace=all", f.tableName(table.name), has[names[i]], table.partition, names[i], want)
 		}
 	}
 	return slices.Concat(parts...), nil
@@ -252,25 +251,25 @@ func (f *follower) replaceRows(ctx context.Context, reason string) error {
 
 // removeRows removes all rows of the cluster, so that the feed can begin anew.
 func (f *follower) removeRows(ctx context.Context) error {
-	for _, table := range []string{ledgerTable, dailyTable} {
-		if err := f.removeFrom(ctx, table); err != nil {
+	for _, table := range batchTables() {
+		if err := f.removeFrom(ctx, &table); err != nil {
 			return err
 		}
 	}
 	return f.advancePosition(ctx, position{state: stateWritten})
 }
 
-// removeFrom removes the rows of the cluster from a table of months.
-func (f *follower) removeFrom(ctx context.Context, table string) error {
-	rows, err := f.queryRows(ctx, fmt.Sprintf("SELECT DISTINCT month FROM %s WHERE cluster = %s", f.tableName(table), quoteText(f.cluster)))
+// removeFrom removes the rows of the cluster from a table.
+func (f *follower) removeFrom(ctx context.Context, table *batchTable) error {
+	rows, err := f.queryRows(ctx, fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE cluster = %s", table.partition, f.tableName(table.name), quoteText(f.cluster)))
 	if err != nil {
 		return err
 	}
-	months := make([]string, len(rows))
+	values := make([]string, len(rows))
 	for i, r := range rows {
-		months[i] = r[0]
+		values[i] = r[0]
 	}
-	return f.removePartitions(ctx, table, "month", months, f.confirmTurn)
+	return f.removePartitions(ctx, table.name, table.partition, values, f.confirmTurn)
 }
 
 // replaceOnce removes all rows of the cluster, unless it was done for this reason before.

@@ -52,6 +52,8 @@ func newForgetfulServer(t *testing.T, remembers func(id string) bool) *forgetful
 			fmt.Fprintf(w, "month\tn\n202601\t%d\n", s.rows[ledgerTable])
 		case strings.HasPrefix(statement, "SELECT month, sum(marked) FROM `bursar`.`daily`"):
 			fmt.Fprintf(w, "month\tn\n202601\t%d\n", min(s.rows[dailyTable], 1)) // of the mark
+		case strings.HasPrefix(statement, "SELECT year, sum(marked) FROM `bursar`.`monthly`"):
+			fmt.Fprintf(w, "year\tn\n2026\t%d\n", min(s.rows[monthlyTable], 1))
 		case strings.HasPrefix(statement, "SELECT"):
 			_, _ = io.WriteString(w, "x\n")
 		}
@@ -78,10 +80,10 @@ func (s *forgetfulServer) ends() (list []string) {
 // A server that was killed may remember an insert, and not have its rows.
 func TestInsertMissing_InsertThatAddsNothing_HasAnotherIdNext(t *testing.T) {
 	s := newForgetfulServer(t, func(id string) bool { return strings.HasSuffix(id, "202601") })
-	if err := s.follow(t); err != nil || s.rows[ledgerTable] != 1 || s.rows[dailyTable] == 0 || len(s.positions) != 1 {
+	if err := s.follow(t); err != nil || s.rows[ledgerTable] != 1 || s.rows[dailyTable] == 0 || s.rows[monthlyTable] == 0 || len(s.positions) != 1 {
 		t.Errorf("%v with %v and the positions %q", err, s.rows, s.positions)
 	}
-	if want := []string{"ledger-202601", "ledger-202601-1", "daily-202601", "daily-202601-1"}; !slices.Equal(s.ends(), want) {
+	if want := []string{"ledger-202601", "ledger-202601-1", "daily-202601", "daily-202601-1", "monthly-2026"}; !slices.Equal(s.ends(), want) {
 		t.Errorf("the inserts %q, want %q", s.ids, want)
 	}
 }
@@ -117,8 +119,8 @@ func TestInsertMissing_RowsOfAnotherReplica_AreAwaited(t *testing.T) {
 	})
 	f := &follower{feed: feed{session: s, cluster: "C"}}
 	one := row{dimensions: []string{"", ""}, used: make([]sum, 2), known: []bool{true, true}}
-	months := map[uint32]*rows{202601: {count: 1, bytes: one.appendLedgerRow(nil, "C", 1, 1)}}
-	err := f.insertMissing(t.Context(), 1, months, "SELECT month FROM x WHERE month IN (%s)", ledgerTable, f.layout.ledgerColumns())
+	b := &batch{id: 1, rows: map[string]map[uint32]*rows{ledgerTable: {202601: {count: 1, bytes: one.appendLedgerRow(nil, "C", 1, 1)}}}}
+	err := f.insertMissing(t.Context(), b, &batchTables()[0])
 	if err != nil || r.hasSent("SELECT month") != 3 {
 		t.Errorf("%v after %q", err, r.sent)
 	}
@@ -171,6 +173,8 @@ func newRememberingServer(t *testing.T, stored string, inserting func(table stri
 			fmt.Fprintf(w, "month\tn\n202601\t%d\n", s.rows[ledgerTable])
 		case strings.HasPrefix(statement, "SELECT month, sum(marked) FROM `bursar`.`daily`"):
 			fmt.Fprintf(w, "month\tn\n202601\t%d\n", min(s.rows[dailyTable], 1)) // of the mark
+		case strings.HasPrefix(statement, "SELECT year, sum(marked) FROM `bursar`.`monthly`"):
+			fmt.Fprintf(w, "year\tn\n2026\t%d\n", min(s.rows[monthlyTable], 1))
 		case strings.HasPrefix(statement, "SELECT"):
 			_, _ = io.WriteString(w, "x\n")
 		}
@@ -210,7 +214,7 @@ func TestFollow_NextBatch_IsReadWhileOneIsInserted(t *testing.T) {
 	if err := f.followChanges(t.Context(), 7, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"begun 5", "insert ledger", "insert daily", "written 6", "begun 6", "insert ledger", "insert daily", "written 7"}
+	want := []string{"begun 5", "insert ledger", "insert daily", "insert monthly", "written 6", "begun 6", "insert ledger", "insert daily", "insert monthly", "written 7"}
 	if !slices.Equal(s.sent, want) || f.ahead != nil {
 		t.Errorf("%q, want %q", s.sent, want)
 	}
@@ -224,7 +228,7 @@ func TestFollow_FormerRowOfTheBatchBefore_IsLookedUpBehindIt(t *testing.T) {
 	if err := f.followChanges(t.Context(), 8, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"written 7", "look up", "begun 7", "insert ledger", "insert daily", "written 8"}
+	want := []string{"written 7", "look up", "begun 7", "insert ledger", "insert daily", "insert monthly", "written 8"}
 	if n := len(s.sent) - len(want); n < 0 || !slices.Equal(s.sent[n:], want) {
 		t.Errorf("%q, want %q at the end", s.sent, want)
 	}

@@ -252,6 +252,7 @@ func (f *follower) compareReplica(ctx context.Context, u *url.URL) (differs []st
 	for _, t := range []struct{ table, records, used, where string }{
 		{ledgerTable, "sum(sign)", "sum(sign * `%s`)", ""},
 		{dailyTable, "sum(records)", "sum(`%s`)", " AND batch = 0"},
+		{monthlyTable, "sum(records)", "sum(`%s`)", " AND batch = 0"},
 	} {
 		want, err := f.querySums(ctx, "site, month", t.records, t.used, f.layout.components, t.table, t.where)
 		if err != nil {

@@ -146,11 +146,11 @@ func TestRemoveFrom_ReplicaThatDoesNotLead_Deletes(t *testing.T) {
 		return ""
 	})
 	f := &follower{feed: feed{session: s, cluster: "C"}}
-	if err := f.removeFrom(t.Context(), ledgerTable); err != nil || r.hasSent("ALTER TABLE `bursar`.`ledger` DELETE WHERE cluster = 'C' AND month IN (202601, 202602)") != 1 || r.hasSent("ALTER") != 1 {
+	if err := f.removeFrom(t.Context(), &batchTables()[0]); err != nil || r.hasSent("ALTER TABLE `bursar`.`ledger` DELETE WHERE cluster = 'C' AND month IN (202601, 202602)") != 1 || r.hasSent("ALTER") != 1 {
 		t.Errorf("%v after %q", err, r.sent)
 	}
 	s.modern = true
-	if err := f.removeFrom(t.Context(), ledgerTable); err != nil || r.hasSent("ALTER TABLE `bursar`.`ledger` DROP PARTITION ('C', 2026") != 2 || r.hasSent("SELECT is_leader") != 1 {
+	if err := f.removeFrom(t.Context(), &batchTables()[0]); err != nil || r.hasSent("ALTER TABLE `bursar`.`ledger` DROP PARTITION ('C', 2026") != 2 || r.hasSent("SELECT is_leader") != 1 {
 		t.Errorf("a release in which all replicas lead: %v after %q", err, r.sent)
 	}
 }
@@ -205,6 +205,7 @@ func TestEngineOf_WithReplicas_IsReplicated(t *testing.T) {
 	for table, want := range map[string]string{
 		ledgerTable:  "ReplicatedMergeTree('/clickhouse/tables/{shard}/bursar/ledger', '{replica}')",
 		dailyTable:   "ReplicatedSummingMergeTree('/clickhouse/tables/{shard}/bursar/daily', '{replica}', (`marked`, `records`, `started`, `stopped`, `Cores`, `TotalCPU`))",
+		monthlyTable: "ReplicatedSummingMergeTree('/clickhouse/tables/{shard}/bursar/monthly', '{replica}', (`marked`, `records`, `started`, `stopped`, `Cores`, `TotalCPU`))",
 		cursorsTable: "ReplicatedMergeTree('/clickhouse/tables/{shard}/bursar/cursors', '{replica}')",
 	} {
 		if got[table] != want {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -27,43 +28,112 @@ func drawRow(t *rapid.T) row {
 	return testLayout.rowOf(&r, rapid.Uint64().Draw(t, "seq"))
 }
 
-func TestDays_OfARun_AddUpToTheWholeRun(t *testing.T) {
+func TestUsage_OfARun_AddsUpToTheWholeRun(t *testing.T) {
 	zone, err := time.LoadLocation(testLayout.zone)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRow(t)
-		d := newDays(&testLayout, zone)
-		d.addRun(&r, 1)
-		var started, stopped int64
-		used := make([]sum, len(r.used))
-		for _, s := range d.sums {
-			started, stopped = started+s.started, stopped+s.stopped
-			for i := range used {
-				used[i] = used[i].add(s.used[i])
+		for unit, most := range map[unit]int64{days: 25, months: 31*24 + 1} {
+			u := newUsage(&testLayout, zone, unit)
+			u.addRun(&r, 1)
+			var started, stopped int64
+			used := make([]sum, len(r.used))
+			for _, s := range u.sums {
+				started, stopped = started+s.started, stopped+s.stopped
+				for i := range used {
+					used[i] = used[i].add(s.used[i])
+				}
+				if s.period.from == math.MinInt64 {
+					continue
+				}
+				if length := s.period.to - s.period.from; length%(3600*million) != 0 || length < 23*3600*million || length > most*3600*million {
+					t.Errorf("the period of day %d takes %d µs", s.period.day, length)
+				}
 			}
-			if length := s.day.to - s.day.from; length%(3600*million) != 0 || length < 23*3600*million || length > 25*3600*million {
-				t.Errorf("the day %d takes %d µs", s.day.number, length)
+			if want := int64(1); !r.isNegative() && (started != want || stopped != want) || !reflect.DeepEqual(used, r.used) {
+				t.Errorf("%d started, %d stopped, %v used, want %v", started, stopped, used, r.used)
 			}
-		}
-		if want := int64(1); !r.isNegative() && (started != want || stopped != want) || !reflect.DeepEqual(used, r.used) {
-			t.Errorf("%d started, %d stopped, %v used, want %v", started, stopped, used, r.used)
-		}
-		d.addRun(&r, -1)
-		for _, s := range d.sums {
-			if s.records != 0 || s.started != 0 || s.stopped != 0 || s.used[0] != (sum{}) || s.used[1] != (sum{}) {
-				t.Errorf("%+v is left", s)
+			u.addRun(&r, -1)
+			for _, s := range u.sums {
+				if s.records != 0 || s.started != 0 || s.stopped != 0 || s.used[0] != (sum{}) || s.used[1] != (sum{}) {
+					t.Errorf("%+v is left", s)
+				}
 			}
 		}
 	})
 }
 
-func TestDays_OutsideOfADate_CountOnTheFirstAndTheLast(t *testing.T) {
-	d := newDays(&testLayout, time.UTC)
-	for year, want := range map[int]uint16{1: 1, 1969: 1, 1971: 365, 2106: 49673, 2107: lastDay, 9999: lastDay} {
-		if got := d.dayOf(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()).number; got != want {
-			t.Errorf("%d is day %d, want %d", year, got, want)
+// A month has what its days have, and a run counts once in it.
+func TestUsage_ByMonth_HasTheSumsOfItsDays(t *testing.T) {
+	zone, err := time.LoadLocation(testLayout.zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		byDay, byMonth := newUsage(&testLayout, zone, days), newUsage(&testLayout, zone, months)
+		ran := map[uint32]int64{}
+		for range rapid.IntRange(1, 5).Draw(t, "runs") {
+			r := drawRow(t)
+			byDay.addRun(&r, 1)
+			byMonth.addRun(&r, 1)
+			if r.isNegative() {
+				continue
+			}
+			first, last := monthOf(time.UnixMicro(r.start).In(zone)), monthOf(time.UnixMicro(max(r.start, r.stop-1)).In(zone))
+			for m := first; m <= last; m++ {
+				if m%100 >= 1 && m%100 <= 12 {
+					ran[m]++
+				}
+			}
+		}
+		sums := map[uint32]usageSum{}
+		add := func(s *usageSum, sign int64) {
+			of := sums[s.period.month]
+			of.started, of.stopped = of.started+sign*s.started, of.stopped+sign*s.stopped
+			if of.used == nil {
+				of.used = make([]sum, len(s.used))
+			}
+			for i := range s.used {
+				of.addUsed(i, s.used[i], sign)
+			}
+			sums[s.period.month] = of
+		}
+		for _, s := range byDay.sums {
+			add(s, 1)
+		}
+		for _, s := range byMonth.sums {
+			add(s, -1)
+			ran[s.period.month] -= s.records
+		}
+		for month, s := range sums {
+			if s.started != 0 || s.stopped != 0 || s.used[0] != (sum{}) || s.used[1] != (sum{}) || ran[month] != 0 {
+				t.Errorf("%d differs by %+v and %d runs", month, s, ran[month])
+			}
+		}
+	})
+}
+
+func TestPeriodOf_OutsideOfADate_IsTheFirstOrTheLast(t *testing.T) {
+	for _, name := range []string{"UTC", "Europe/Berlin", "America/New_York", "Pacific/Kiritimati"} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byDay, byMonth := newUsage(&testLayout, zone, days), newUsage(&testLayout, zone, months)
+		for year, want := range map[int][2]uint16{1: {1, 1}, 1969: {1, 1}, 1971: {365, 365}, 2106: {49673, 49673}, 2107: {lastDay, lastDay - 5}, 9999: {lastDay, lastDay - 5}} {
+			at := time.Date(year, 1, 1, 0, 0, 0, 0, zone).UnixMicro()
+			if got := [2]uint16{byDay.periodOf(at).day, byMonth.periodOf(at).day}; got != want {
+				t.Errorf("%s: %d is day %d, want %d", name, year, got, want)
+			}
+		}
+		for _, u := range []*usage{byDay, byMonth} {
+			for _, at := range []int64{math.MinInt64, math.MaxInt64} {
+				if p := u.periodOf(at); at < p.from || at > p.to {
+					t.Errorf("%s: %d is in %+v", name, at, p)
+				}
+			}
 		}
 	}
 }

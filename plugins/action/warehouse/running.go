@@ -105,7 +105,7 @@ func (f *follower) writeSnapshot(ctx context.Context, s *snapshot) error {
 // number, or least.
 func (f *follower) readRunning(ctx context.Context, least uint64) (*snapshot, error) {
 	s := &snapshot{sites: map[siteMonth]figures{}}
-	days := newDays(&f.layout, f.zone)
+	sums := newUsage(&f.layout, f.zone, days)
 	first, whole, lines := true, false, uint64(0)
 	for line, err := range f.data.API().OpenRunsLines(ctx, &v1.Reading{}) {
 		switch {
@@ -122,7 +122,7 @@ func (f *follower) readRunning(ctx context.Context, least uint64) (*snapshot, er
 			lines++
 			r := f.layout.rowOfOpen(line.Record, record.FromStd(line.CountedTo.Time))
 			s.running = r.appendRunningRow(s.running, f.cluster, s.batch)
-			days.addRun(&r, 1)
+			sums.addRun(&r, 1)
 		default:
 			whole = true
 			s.records = line.Records
@@ -134,7 +134,7 @@ func (f *follower) readRunning(ctx context.Context, least uint64) (*snapshot, er
 	if !whole || lines != s.records {
 		return nil, errors.New("/v1/changes/open: the answer ended too early")
 	}
-	s.daily = days.encodeRunningDays(f.cluster, s.batch)
+	s.daily = sums.encodeRunningDays(f.cluster, s.batch)
 	return s, nil
 }
 
@@ -172,15 +172,15 @@ func (r *row) appendRunningRow(b []byte, cluster string, batch uint64) []byte {
 }
 
 // encodeRunningDays returns the rows of the table running_daily in RowBinary.
-func (d *days) encodeRunningDays(cluster string, batch uint64) (b []byte) {
+func (u *usage) encodeRunningDays(cluster string, batch uint64) (b []byte) {
 	little := binary.LittleEndian
-	for _, key := range slices.SortedFunc(maps.Keys(d.sums), strings.Compare) {
-		s := d.sums[key]
+	for _, key := range slices.SortedFunc(maps.Keys(u.sums), strings.Compare) {
+		s := u.sums[key]
 		b = appendText(b, cluster)
 		b = little.AppendUint64(b, batch)
 		b = appendText(b, s.site)
-		b = little.AppendUint32(b, s.day.month)
-		b = little.AppendUint16(b, s.day.number)
+		b = little.AppendUint32(b, s.period.month)
+		b = little.AppendUint16(b, s.period.day)
 		b = little.AppendUint64(b, uint64(s.records))
 		b = little.AppendUint64(b, uint64(s.started))
 		b = s.appendValues(b)

@@ -120,13 +120,13 @@ func TestWriteRunning_OpenRecords_AreShownWhenTheyAreWhole(t *testing.T) {
 	if err != nil || !bytes.Equal(s.inserted[runningTable], block) {
 		t.Errorf("%q, want %q: %v", s.inserted[runningTable], block, err)
 	}
-	days := newDays(&f.layout, time.UTC)
-	days.addRun(&first, 1)
-	days.addRun(&second, 1)
-	if len(days.sums) != 3 { // two of the first, one of the second
-		t.Errorf("%d days", len(days.sums))
+	sums := newUsage(&f.layout, time.UTC, days)
+	sums.addRun(&first, 1)
+	sums.addRun(&second, 1)
+	if len(sums.sums) != 3 { // two of the first, one of the second
+		t.Errorf("%d days", len(sums.sums))
 	}
-	block, err = blockOf(f.layout.runningDailyColumns(), days.encodeRunningDays("C", openBatch))
+	block, err = blockOf(f.layout.runningDailyColumns(), sums.encodeRunningDays("C", openBatch))
 	if err != nil || !bytes.Equal(s.inserted[runningDailyTable], block) {
 		t.Errorf("%q, want %q: %v", s.inserted[runningDailyTable], block, err)
 	}

@@ -15,17 +15,35 @@ const cores = "Cores"
 const (
 	ledgerTable  = "ledger"
 	dailyTable   = "daily"
+	monthlyTable = "monthly"
 	cursorsTable = "cursors"
 	schemaTable  = "schema"
 )
 
+// batchTable is a table that each batch adds rows to. Its partitions are a cluster and the number in
+// the column partition each.
+type batchTable struct {
+	name, partition string
+	columns         func(layout) []column
+	counted, where  string // how the rows of a batch are counted
+}
+
+// batchTables are ledger, daily and monthly.
+func batchTables() []batchTable {
+	return []batchTable{
+		{ledgerTable, "month", layout.ledgerColumns, "count()", ""},
+		{dailyTable, "month", layout.dailyColumns, "sum(marked)", " AND site = ''"},
+		{monthlyTable, "year", layout.monthlyColumns, "sum(marked)", " AND site = ''"},
+	}
+}
+
 // schemaVersion is that of the tables below. Tables of another version are refused.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // column is a column of a table.
 type column struct{ name, kind string }
 
-// layout is what the columns of ledger and daily follow from.
+// layout is what the columns of the tables follow from.
 type layout struct {
 	dimensions, components []string
 	zone                   string
@@ -45,13 +63,18 @@ func (l layout) ledgerColumns() []column {
 	})
 }
 
-// dailyColumns are the columns of sums. A row with a batch has no sums: it marks that those of the
-// batch are in the partition.
+// dailyColumns are the columns of sums by day. A row with a batch has no sums: it marks that those
+// of the batch are in the partition.
 func (l layout) dailyColumns() []column {
 	return l.appendColumns(decimal, []column{
 		{"cluster", "String"}, {"site", "String"}, {"month", "UInt32"}, {"day", "Date"}, {"batch", "UInt64"}, {"marked", "Int64"},
 		{"records", "Int64"}, {"started", "Int64"}, {"stopped", "Int64"},
 	})
+}
+
+// monthlyColumns are the columns of sums by month: those by day, and the year.
+func (l layout) monthlyColumns() []column {
+	return slices.Insert(l.dailyColumns(), 2, column{"year", "UInt32"})
 }
 
 // appendColumns appends the columns of the dimensions and those of the components, with their type.
@@ -107,6 +130,7 @@ func (l layout) tableDefinitions() []definition {
 	return append(l.runningDefinitions(), []definition{
 		{ledgerTable, l.ledgerColumns(), "MergeTree", "", "PARTITION BY (cluster, month) ORDER BY (cluster, site, stop_us, record_id)", true},
 		{dailyTable, l.dailyColumns(), "SummingMergeTree", "(" + quoteNames(summed) + ")", fmt.Sprintf("PARTITION BY (cluster, month) ORDER BY (%s)", quoteNames(key)), true},
+		{monthlyTable, l.monthlyColumns(), "SummingMergeTree", "(" + quoteNames(summed) + ")", fmt.Sprintf("PARTITION BY (cluster, year) ORDER BY (%s)", quoteNames(key)), true},
 		{cursorsTable, cursorColumns(), "MergeTree", "", "ORDER BY (cluster, number)", true},
 	}...)
 }
@@ -200,7 +224,7 @@ func (s *session) ensureSchema(ctx context.Context) error {
 	}
 	for _, row := range rows {
 		if row[0] != strconv.Itoa(schemaVersion) {
-			return newRefusal("the tables of %q have version %s and this plugin writes version %d: run the newer plugin", s.Database, row[0], schemaVersion)
+			return newRefusal("the tables of %q have version %s and this plugin writes version %d: run the plugin of that version, or use another database", s.Database, row[0], schemaVersion)
 		}
 		if row[1] != s.layout.String() {
 			return newRefusal("the tables of %q have %s, and this action has %s: use the same, or another database", s.Database, row[1], s.layout)
@@ -249,9 +273,9 @@ func (s *session) ensureAll(ctx context.Context) error {
 	if s.Cluster == "" {
 		return nil
 	}
-	for _, table := range []string{ledgerTable, dailyTable} {
+	for _, table := range batchTables() {
 		err := s.executeStatement(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s AS %s ENGINE = Distributed(%s, %s, %s)",
-			s.tableName(table+"_all"), s.tableName(table), quoteNames([]string{s.Cluster}), quoteNames([]string{s.Database}), table))
+			s.tableName(table.name+"_all"), s.tableName(table.name), quoteNames([]string{s.Cluster}), quoteNames([]string{s.Database}), table.name))
 		if err != nil {
 			return err
 		}

@@ -288,18 +288,49 @@ func TestReadBatch_FormerRowOfTheSameBatch_IsTakenBack(t *testing.T) {
 		`{"seq":7,"record_id":"a","record":`+recordOf(7, 2)+`,"supersedes":`+recordOf(6, 1)+`}`+"\n"+`{"last":7,"more":false,"next":"c2"}`)}
 	f.zone = time.UTC
 	b, err := f.readBatch(t.Context(), position{cursor: "c0", until: 9, page: 1, pages: 2})
-	if err != nil || len(b.ledger) != 1 || b.ledger[202601].count != 3 || b.last != 7 {
+	if err != nil || len(b.rows[ledgerTable]) != 1 || b.rows[ledgerTable][202601].count != 3 || b.last != 7 {
 		t.Fatalf("%+v: %v", b, err)
 	}
-	days := newDays(&f.layout, time.UTC)
+	byDay, byMonth := newUsage(&f.layout, time.UTC, days), newUsage(&f.layout, time.UTC, months)
 	added := row{site: "", start: 1767225600 * million, stop: (1767225600 + 3600) * million, dimensions: []string{"g", ""}, used: []sum{{lo: 2 * 3600 * million}, {}}}
-	days.addRun(&added, 1)
-	if want := days.encodeRows("C", b.id)[202601].bytes; !bytes.Equal(b.daily[202601].bytes, want) {
-		t.Errorf("the day has\n%q, want\n%q", b.daily[202601].bytes, want)
+	byDay.addRun(&added, 1)
+	byMonth.addRun(&added, 1)
+	if got, want := b.rows[dailyTable][202601].bytes, byDay.encodeRows("C", b.id)[202601].bytes; !bytes.Equal(got, want) {
+		t.Errorf("the day has\n%q, want\n%q", got, want)
+	}
+	if got, want := b.rows[monthlyTable][2026].bytes, byMonth.encodeRows("C", b.id)[2026].bytes; !bytes.Equal(got, want) {
+		t.Errorf("the month has\n%q, want\n%q", got, want)
 	}
 	f.data = ledgerOf(`{"seq":7,"record_id":"a","record":` + recordOf(7, 2) + `,"supersedes":` + recordOf(6, 1) + `}` + "\n" + `{"last":7,"more":false,"next":"c2"}`)
 	if _, err := f.readBatch(t.Context(), position{cursor: "c0", until: 9, page: 1, pages: 2}); err == nil || !strings.Contains(err.Error(), "the row of change 6 is not in") {
 		t.Errorf("a row that is nowhere: %v", err)
+	}
+}
+
+func TestEnsureSchema_TablesOfAnotherVersionOrLayout_AreRefused(t *testing.T) {
+	for has, want := range map[string]string{
+		"1\t" + testLayout.String():       "version 1 and this plugin writes version 2: run the plugin of that version, or use another database",
+		"2\tdimensions user_id; zone UTC": "use the same, or another database",
+		"2\t" + testLayout.String():       "",
+	} {
+		s := sessionWith(t, answering(t, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			switch statement := string(body); {
+			case strings.HasPrefix(statement, "SELECT name FROM system.tables"):
+				_, _ = io.WriteString(w, "name\nledger\nschema\n")
+			case strings.HasPrefix(statement, "SELECT engine FROM"):
+				_, _ = io.WriteString(w, "engine\nMergeTree\n")
+			case strings.HasPrefix(statement, "SELECT name, type FROM"):
+				_, _ = io.WriteString(w, "name\ttype\nversion\tUInt32\nlayout\tString\n")
+			case strings.HasPrefix(statement, "SELECT DISTINCT version"):
+				_, _ = io.WriteString(w, "version\tlayout\n"+has+"\n")
+			}
+		}))
+		s.layout = testLayout
+		err := s.ensureSchema(t.Context())
+		if want == "" && err != nil || want != "" && (err == nil || !isRefused(err) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", has, err, want)
+		}
 	}
 }
 
@@ -321,10 +352,10 @@ func TestReadBatch_WithdrawnRecord_IsTakenBackAsStored(t *testing.T) {
 		`{"seq":7,"record_id":"a","record":null,"supersedes":` + recordOf(6, 99) + `}` + "\n" + `{"last":7,"more":false,"next":"c1"}`)}
 	f.zone = time.UTC
 	b, err := f.readBatch(t.Context(), position{cursor: "c0", until: 9, page: 1, pages: 1})
-	if err != nil || len(b.ledger) != 1 {
+	if err != nil || len(b.rows[ledgerTable]) != 1 {
 		t.Fatal(b, err)
 	}
-	if got, want := b.ledger[202601], r.appendLedgerRow(nil, "C", -1, b.id); got.count != 1 || !bytes.Equal(got.bytes, want) {
+	if got, want := b.rows[ledgerTable][202601], r.appendLedgerRow(nil, "C", -1, b.id); got.count != 1 || !bytes.Equal(got.bytes, want) {
 		t.Errorf("%+v, want %q", got, want)
 	}
 	f.session = fakeServer(t, "", string(stored[:len(stored)-3]))
