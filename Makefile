@@ -84,11 +84,12 @@ check: $(GOTESTSUM) ## Run everything that .ci/run runs, and end with a table of
 	$(CHECK) all
 
 .PHONY: soak
-soak: build powercuts ## Run CYCLES (default 2000) cycles of faults, DEATHS (default 500) kills of a leader in mid-action, KILLS (default 500) of daemons of each kind, by SEED (default: the time), the power cuts, the back-fill of 200 000 jobs, and the pages over RECORDS (default 10 million).
+soak: build powercuts ## Run CYCLES (default 2000) cycles of faults, DEATHS (default 500) kills of a leader in mid-action, KILLS (default 500) of daemons of each kind, QUERIES (default 5000) of each of two shards of ClickHouse whose rows are replaced, by SEED (default: the time), the power cuts, the back-fill of 200 000 jobs, and the pages over RECORDS (default 10 million).
 	$(GOBUILD) -tags faults -o $(BIN)/faults/bursar ./aggregator
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e/faults -run TestSite_Faults -cycles $(or $(CYCLES),2000) -seed $(or $(SEED),$(shell date +%s))
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e/faults -run TestActions_LeaderKilledOrPaused -deaths $(or $(DEATHS),500) -seed $(or $(SEED),$(shell date +%s))
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e -run '_Kills_|Warehouse_.*KilledAtAnyPoint' -kills $(or $(KILLS),500) -seed $(or $(SEED),$(shell date +%s))
+	go test -tags e2e -timeout 0 -count 1 -v ./e2e -run Warehouse_QueriesOverShards -queried $(or $(QUERIES),5000)
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e -run TestBackfill_OfAYear -history 200000
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e/pages -run TestPages_OfManyRecords -records $(or $(RECORDS),10000000)
 

@@ -120,6 +120,18 @@ type dashboard struct {
 	}
 }
 
+func readDashboard(t *testing.T) (d dashboard) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(site.Top(), "plugins/action/warehouse/grafana/bursar.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &d)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 // inGrafana replaces variables and macros of a query as Grafana and its ClickHouse data source
 // do, for whole days of a period in UTC. A variable without values is "All".
 func inGrafana(query string, from, to time.Time, variables map[string][]string) string {
@@ -151,14 +163,7 @@ func inGrafana(query string, from, to time.Time, variables map[string][]string) 
 func TestWarehouse_DashboardQueries_AddUpToUsage(t *testing.T) {
 	t.Parallel()
 	debian, current := newTwins(t, 8)
-	var d dashboard
-	text, err := os.ReadFile(filepath.Join(site.Top(), "plugins/action/warehouse/grafana/bursar.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &d)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := readDashboard(t)
 	from, to := time.Date(2023, 12, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
 	for _, chosen := range []map[string][]string{{}, {"site": {"s0", "s1", "justus"}}, {"group": {"g0\t'", "group01", "group05"}}} {
 		variables := maps.Clone(chosen)

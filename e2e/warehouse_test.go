@@ -15,7 +15,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -638,59 +637,5 @@ func (w *warehouse) configure(blocks string) {
 	w.agg.Configure()
 	if out, err := w.agg.Bursar("config", "commit", "-config", w.agg.Config); err != nil {
 		w.Fatal(out, err)
-	}
-}
-
-func TestWarehouse_SitesOnShards_AreReadTogether(t *testing.T) {
-	t.Parallel()
-	s := site.New(t)
-	natives := []string{s.Address(), s.Address()}
-	var sites []*warehouse
-	for i := range natives {
-		own := s
-		if i > 0 {
-			own = site.New(t)
-		}
-		w := &warehouse{T: t, site: own, agg: own.Aggregator(), ch: rig.NewClickHouse(t, s.Address(), natives[i], natives...), label: "national", rng: rand.New(rand.NewPCG(uint64(i), 36))}
-		w.ch.Start()
-		sites = append(sites, w)
-	}
-	records := 0
-	for _, w := range sites {
-		w.begin(w.ch.URL(), `cluster = "shards"`)
-		w.fill(500)
-		w.shake(50)
-		w.rest()
-		w.agree()
-		n, err := strconv.Atoi(w.ch.MustQuery("SELECT sum(sign) FROM bursar.ledger"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		records += n
-	}
-	for i, w := range sites {
-		for n := range i + 1 {
-			w.openJob(fmt.Sprint("open/", n), time.Hour)
-		}
-		w.settle()
-	}
-	for _, w := range sites {
-		if got := w.ch.MustQuery("SELECT count(DISTINCT cluster), count() FROM bursar.running_now_all"); got != "2\t3" {
-			t.Errorf("clusters and records that go on: %s", got)
-		}
-		running := w.ch.MustQuery("SELECT count(), sum(Cores) FROM bursar.running_now_all")
-		if got := w.ch.MustQuery("SELECT sum(running * started), sum(Cores * running) FROM bursar.usage_now_all"); got != running {
-			t.Errorf("usage_now_all has %s of what goes on, running_now_all %s", got, running)
-		}
-		got := w.ch.MustQuery("SELECT count(DISTINCT cluster), sum(sign) FROM bursar.ledger_all")
-		if want := fmt.Sprintf("2\t%d", records); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-		whole := w.ch.MustQuery("SELECT sum(sign * Cores) FROM bursar.ledger_all")
-		for _, table := range []string{"daily_all", "monthly_all"} {
-			if sums := w.ch.MustQuery("SELECT sum(Cores) FROM bursar." + table); sums != whole {
-				t.Errorf("%s has %s core-seconds, ledger_all %s", table, sums, whole)
-			}
-		}
 	}
 }
