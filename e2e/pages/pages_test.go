@@ -65,6 +65,7 @@ func TestPages_InABrowser_ShowWhatIsCounted(t *testing.T) {
 	t.Run("usage leads from a site to a group to a person to the jobs, and table, chart and v1 agree", d.drill)
 	t.Run("each figure of the boards of each role is that of v1", d.boardsAgree)
 	t.Run("used, reserved and left of budgets is what v1 says", d.budgetsAgree)
+	t.Run("a narrow window has room for large figures", d.largeFigures)
 	t.Run("fields that filter suggest what records have, and saved views are offered", d.suggestions)
 	t.Run("without script every table is there", d.withoutScript)
 	t.Run("a dashboard of a configured origin shows the widget, another origin does not", d.framedWidget)

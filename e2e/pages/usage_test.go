@@ -189,6 +189,24 @@ func fill(tab *Tab, field, value string) {
 })()`, field, value))
 }
 
+// largeFigures makes the figures of the usage page those of a large site. A few digits more fit; what
+// does not is scrolled in its place, and the page stays as wide as the window.
+func (d *desk) largeFigures(t *testing.T) {
+	tab := d.browser.Tab(t, d.lab.Pages())
+	tab.Look("light", 360, 740)
+	tab.Open("/ui/usage?by=group_id", 200)
+	const room = `(() => { const box = document.querySelector(".figures"); return box.scrollWidth - box.clientWidth; })()`
+	for text, fits := range map[string]bool{"40 999 999": true, "888 888 888 888 888": false} {
+		Eval[bool](tab, fmt.Sprintf(`(() => { for (const cell of document.querySelectorAll("#usage td.num:nth-of-type(1)")) cell.textContent = %q; return true; })()`, text))
+		if wide := Eval[int](tab, beyond); wide > 0 {
+			t.Errorf("with %s it is %d pixels wider than the window: %s", text, wide, Eval[string](tab, widest))
+		}
+		if over := Eval[int](tab, room); (over <= 0) != fits {
+			t.Errorf("with %s the table is %d pixels wider than its place", text, over)
+		}
+	}
+}
+
 // suggestions types into the fields that filter, with values that they suggest, and opens a view
 // that the configuration names.
 func (d *desk) suggestions(t *testing.T) {

@@ -151,7 +151,7 @@ func TestAReaderSeesItsRowsInEveryOrderPageAndLookup(t *testing.T) {
 		}); err != nil || !slices.Equal(scanned, c.want) {
 			t.Errorf("%s: a scan has %v, %v", c.name, scanned, err)
 		}
-		if n, err := v.Count(context.Background()); err != nil || int(n) != len(c.want) {
+		if n, err := v.Count(); c.rows.All() && (err != nil || int(n) != len(c.want)) || !c.rows.All() && !errors.Is(err, access.ErrRows) {
 			t.Errorf("%s: count %d, %v", c.name, n, err)
 		}
 		pages := []string{}

@@ -120,7 +120,7 @@ func (g *Gauges) Refresh(ctx context.Context) error {
 	}
 	defer view.Close() //nolint:errcheck // a view of a closed store
 	next := &recordCounts{seq: view.Seq(), keys: *g.keys.Load(), at: time.Now()}
-	if next.total, err = view.Count(ctx); err != nil {
+	if next.total, err = view.Count(); err != nil {
 		return err
 	}
 	if last := g.last.Load(); last != nil && last.seq == next.seq && last.keys == next.keys {

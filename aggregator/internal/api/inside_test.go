@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
@@ -35,6 +37,28 @@ func TestWhatIsAskedWithinTheProcessHasTheRightsOfItsPrincipal(t *testing.T) {
 		if p, ok := errors.AsType[*client.Problem](err); !ok || p.Status != want || p.Detail == "" {
 			t.Errorf("%s: %v, want a problem %d with its detail", ask.path, err, want)
 		}
+	}
+}
+
+// Who has read enough within the process ends an answer, which is no failure.
+func TestAnAnswerThatIsLeftWithinTheProcessIsNotLogged(t *testing.T) {
+	g := newRig(t)
+	var list []string
+	for i := range 1000 { // more than a piece
+		list = append(list, fmt.Sprintf(`{"record_id":"r%d","meta":{"note":[%q]},"components":[],"start_time":"2026-01-01T00:00:00Z","stop_time":"2026-01-02T00:00:00Z"}`, i, strings.Repeat("x", 200)))
+	}
+	g.add(list...)
+	n := 0
+	for _, err := range inside(g).ListRecordsLines(access.With(t.Context(), access.Daemon()), &v1.ListRecordsQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n == 3 {
+			break
+		}
+	}
+	if log := g.log.String(); strings.Contains(log, "broken off") {
+		t.Error(log)
 	}
 }
 

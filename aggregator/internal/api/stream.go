@@ -81,7 +81,7 @@ func (s *Server) endStream(r *http.Request, out *stream, err error) error {
 	if err == nil || !out.sent {
 		return err
 	}
-	if r.Context().Err() == nil {
+	if r.Context().Err() == nil && !errors.Is(err, errLeft) {
 		s.opt.Log.Error("an answer was broken off", "path", r.URL.Path, "error", err)
 	}
 	breakOff()

@@ -72,7 +72,7 @@ func (s *Server) statusFigures(ctx context.Context, w http.ResponseWriter, stale
 	if err != nil {
 		return nil, err
 	}
-	records, err := view.Count(ctx)
+	records, err := view.Count()
 	if err != nil {
 		return nil, err
 	}

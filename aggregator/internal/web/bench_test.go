@@ -158,6 +158,8 @@ func BenchmarkPages(b *testing.B) {
 		{access.Daemon(), "/ui/prices"},
 		{access.Daemon(), "/ui/distributions"},
 		{access.Daemon(), "/ui/records"},
+		{pi, "/ui/records"},
+		{user, "/ui/records"},
 		{access.Daemon(), "/ui/records?sort=-runtime"},
 		{access.Daemon(), "/ui/records?sort=-component.Cores"},
 		{access.Daemon(), "/ui/records?from=2026-02-01T00:00:00Z&to=2026-03-01T00:00:00Z&sort=-runtime"},

@@ -195,7 +195,7 @@ func (p *Pages) recordsTile(ctx context.Context, v *access.View, top *top) tile 
 		}
 		return t
 	}
-	n, err := v.Count(ctx)
+	n, err := v.Count()
 	if err != nil {
 		t.Value, t.More = "–", []string{p.lackText(ctx, err)}
 		return t

@@ -76,7 +76,7 @@ func (f *filter) fieldPointers() map[string]*string {
 type recordsPage struct {
 	Filter filter
 	Table  shownTable
-	Total  uint64
+	InAll  string     // how many there are; "" for who sees some of them
 	Hints  []string   // why nothing is found
 	Why    string     // the address of what is known of the job whose id was looked for
 	OfJob  jobRecords // of that job
@@ -113,11 +113,10 @@ const pageSize = 50
 
 func (p *Pages) recordsContent(r *http.Request, v *access.View) (any, error) {
 	form := r.URL.Query()
-	total, err := v.Count(r.Context())
-	if err != nil {
-		return nil, err
+	page := &recordsPage{}
+	if total, err := v.Count(); err == nil {
+		page.InAll = view.Plural(total, "record") + " in all"
 	}
-	page := &recordsPage{Total: total}
 	page.Filter.zone, page.Filter.own = p.siteZone(), p.ownKeys()
 	for name, field := range page.Filter.fieldPointers() {
 		*field = form.Get(name)

@@ -393,3 +393,16 @@ func TestRecord_Energy_SaysMeasuredModelledOrUnknown(t *testing.T) {
 		}
 	}
 }
+
+// To count the records of some is to read all.
+func TestRecords_InAll_OnlyForThoseWhoSeeAll(t *testing.T) {
+	s := filled(t)
+	for who, want := range map[*access.Principal]bool{
+		new(reader(identity.Read)):                                     true,
+		new(reader(identity.Read, access.Grant{"user_id": {"alice"}})): false,
+	} {
+		if code, body, _ := s.getAs(*who, "/ui/records"); code != http.StatusOK || regexp.MustCompile(`\d records? in all<`).MatchString(body) != want {
+			t.Errorf("%v: %d %s", who.Rows, code, body)
+		}
+	}
+}
