@@ -43,7 +43,7 @@ func Begin(t record.Time) record.Time {
 func (w Window) hasDay(t record.Time) bool { return t >= w.From && t < w.To }
 
 // Look compares the days of a window of all sources that are known, by source and
-// time. Its cost is a scan of the window's records for each source.
+// time. Its cost is a scan of the window's records.
 func Look(ctx context.Context, v View, w Window) ([]Day, error) {
 	counts, err := countsByDay(v, w)
 	if err != nil {
@@ -53,9 +53,13 @@ func Look(ctx context.Context, v View, w Window) ([]Day, error) {
 	if err != nil {
 		return nil, err
 	}
+	stored, err := countStored(ctx, v, w)
+	if err != nil {
+		return nil, err
+	}
 	var out []Day
 	for _, source := range sources {
-		days, err := compareDays(ctx, v, w, source, counts[source])
+		days, err := compareDays(ctx, v, w, source, stored[source], counts[source])
 		if err != nil {
 			return nil, fmt.Errorf("compare the days of %s: %w", source, err)
 		}
@@ -108,11 +112,7 @@ func listSources(v View, counts map[record.Origin]map[record.Time]wire.Count) ([
 }
 
 // compareDays compares the days of one source.
-func compareDays(ctx context.Context, v View, w Window, source record.Origin, counts map[record.Time]wire.Count) ([]Day, error) {
-	stored, err := countStored(ctx, v, w, source)
-	if err != nil {
-		return nil, err
-	}
+func compareDays(ctx context.Context, v View, w Window, source record.Origin, stored dayCounts, counts map[record.Time]wire.Count) ([]Day, error) {
 	var out []Day
 	for from := Begin(w.From); from < w.To; from += micro {
 		if !w.hasDay(from) {
@@ -137,25 +137,65 @@ func endedBetween(from, to record.Time) (q store.Query) {
 	return q
 }
 
-// countStored counts the shown records that the source says, by the day of their stop.
-func countStored(ctx context.Context, v View, w Window, source record.Origin) (map[record.Time]int64, error) {
-	n := map[record.Time]int64{}
-	q := endedBetween(w.From, Begin(w.To-1)+micro)
-	q.Origin = &source
-	err := v.Scan(ctx, q, func(b *columns.Block, m columns.Mask) error {
-		stops, err := b.Stops()
-		if err != nil {
-			return err
+// dayCounts are numbers of records by the begin of a day.
+type dayCounts map[record.Time]int64
+
+// countStored counts the shown records by the source that says them and the day of their stop.
+func countStored(ctx context.Context, v View, w Window) (map[record.Origin]dayCounts, error) {
+	n := map[record.Origin]dayCounts{}
+	add := func(source record.Origin, day record.Time, count int64) {
+		if n[source] == nil {
+			n[source] = dayCounts{}
 		}
-		for i := range m.Rows() {
-			n[Begin(stops[i])]++
-		}
-		return nil
+		n[source][day] += count
+	}
+	err := v.Scan(ctx, endedBetween(w.From, Begin(w.To-1)+micro), func(b *columns.Block, m columns.Mask) error {
+		return countBlock(b, m, add)
 	}, func(row *columns.Row) error {
-		n[Begin(row.Shown().Stop)]++
+		add(row.Origin, Begin(row.Shown().Stop), 1)
 		return nil
 	})
 	return n, err
+}
+
+// countBlock adds up rows of a block. Rows that follow each other often have the same source and day.
+func countBlock(b *columns.Block, m columns.Mask, add func(source record.Origin, day record.Time, count int64)) error {
+	stops, err := b.Stops()
+	if err != nil {
+		return err
+	}
+	origins, err := b.Origins()
+	if err != nil {
+		return err
+	}
+	sources := map[uint32]record.Origin{}
+	var source record.Origin
+	var number uint32 // of source; 0: the row has it
+	var day record.Time
+	count := int64(0)
+	for i := range m.Rows() {
+		if count > 0 && origins[i] == number && number != 0 && Begin(stops[i]) == day {
+			count++
+			continue
+		}
+		if count > 0 {
+			add(source, day, count)
+		}
+		var known bool
+		number, day, count = origins[i], Begin(stops[i]), 1
+		if source, known = sources[number]; known && number != 0 {
+			continue
+		}
+		row, err := b.Row(i)
+		if err != nil {
+			return err
+		}
+		source, sources[number] = row.Origin, row.Origin
+	}
+	if count > 0 {
+		add(source, day, count)
+	}
+	return nil
 }
 
 // countElsewhere counts, where something seems to be missing, what the rows of the

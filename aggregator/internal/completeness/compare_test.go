@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -143,6 +144,34 @@ func TestADaySaysWhatBecameOfItsRuns(t *testing.T) {
 	list := Stretches(days)
 	if len(list) != 1 || list[0].Remedy() != "bursar-agent recollect -source slurm/nemo -from 2026-03-02 -to 2026-03-03" || list[0].Lost != 2 {
 		t.Errorf("%+v", list)
+	}
+}
+
+// Rows of several sources and days follow each other in any order, in blocks and loose.
+func TestCountStored_SourcesInAnyOrder_CountsEachDay(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	b := newBox(t)
+	want := map[record.Origin]dayCounts{nemo: {}, epi: {}, {Agent: "head1", Type: "htcondor", Label: "ap"}: {}}
+	sources := slices.SortedFunc(maps.Keys(want), record.Origin.Compare)
+	for part := range 3 {
+		var rows []columns.Row
+		for len(rows) < 1500 {
+			source, day := sources[rng.IntN(len(sources))], t0+record.Time(rng.Int64N(3))*record.Day
+			for range 1 + rng.IntN(5) {
+				rows = append(rows, b.row(fmt.Sprint("r-", part, "-", len(rows)), day+record.Time(rng.Int64N(int64(record.Day))), source, 4))
+				want[source][day]++
+			}
+		}
+		b.send(t, rows, nil)
+	}
+	v, err := b.store.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	got, err := countStored(t.Context(), v, Window{t0, t0 + 3*record.Day})
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
 	}
 }
 
