@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,9 +105,10 @@ func TestWarehouse_QueriesOverShards_EndWhileRowsAreReplaced(t *testing.T) {
 	queries = append(queries, "SELECT count() FROM bursar.running_now_all", "SELECT sum(Cores * running) FROM bursar.usage_now_all")
 	const readers = 4
 	var reading, writing sync.WaitGroup
-	var ended, broken, slowest atomic.Int64
+	var mu sync.Mutex
+	ended, broken, longest := make([]int, len(sites)), 0, time.Duration(0)
 	stop := make(chan struct{})
-	for _, w := range sites {
+	for i, w := range sites {
 		writing.Go(func() {
 			for {
 				select {
@@ -121,21 +121,23 @@ func TestWarehouse_QueriesOverShards_EndWhileRowsAreReplaced(t *testing.T) {
 			}
 		})
 		for k := range readers {
-			rng := rand.New(rand.NewPCG(uint64(k), 99))
+			rng := rand.New(rand.NewPCG(uint64(k), uint64(i)))
 			reading.Go(func() {
 				for range *queried / readers {
 					begun := time.Now()
 					query := queries[rng.IntN(len(queries))]
 					_, err := w.ch.Query(query)
-					slowest.Store(max(slowest.Load(), int64(time.Since(begun))))
+					mu.Lock()
+					longest = max(longest, time.Since(begun))
 					switch {
 					case err == nil:
-						ended.Add(1)
+						ended[i]++
 					case strings.Contains(err.Error(), "Code: 209"):
-						broken.Add(1)
+						broken++
 					default:
 						t.Error(err)
 					}
+					mu.Unlock()
 				}
 			})
 		}
@@ -143,8 +145,11 @@ func TestWarehouse_QueriesOverShards_EndWhileRowsAreReplaced(t *testing.T) {
 	reading.Wait()
 	close(stop)
 	writing.Wait()
-	t.Logf("%d queries were answered, %d ended by receive_timeout; the longest took %s", ended.Load(), broken.Load(), time.Duration(slowest.Load()).Round(time.Millisecond))
-	for _, w := range sites {
+	t.Logf("%d queries were answered, %d ended by receive_timeout; the longest took %s", ended, broken, longest.Round(time.Millisecond))
+	for i, w := range sites {
+		if ended[i] == 0 {
+			t.Errorf("no query to site %d was answered", i)
+		}
 		w.rest()
 		w.agree()
 	}

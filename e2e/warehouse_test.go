@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -47,6 +48,7 @@ type warehouse struct {
 	agg   *site.Aggregator
 	ch    *rig.ClickHouse
 	label string // of the action
+	zone  string // of the days; "" is UTC
 	rng   *rand.Rand
 }
 
@@ -253,7 +255,7 @@ func (w *warehouse) addUsage(out map[string]string, from, to, bucket string) {
 // number of records, those that touch nothing are left out.
 func (w *warehouse) addMeasures(out map[string]string, window string, measures ...string) {
 	w.Helper()
-	answer, err := http.Get(w.agg.URL + "/v1/usage?" + window + "&zone=UTC&by=site_id,group_id,user_id&measure=" + strings.Join(measures, ",") + "&unit=second&format=ndjson")
+	answer, err := http.Get(w.agg.URL + "/v1/usage?" + window + "&zone=" + cmp.Or(w.zone, "UTC") + "&by=site_id,group_id,user_id&measure=" + strings.Join(measures, ",") + "&unit=second&format=ndjson")
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -323,6 +325,19 @@ func TestWarehouse_CorrectionsAndDeletions_SumsAreThoseOfTheCluster(t *testing.T
 	if n := w.ch.MustQuery("SELECT count() FROM bursar.ledger WHERE sign = -1"); n == "0" {
 		t.Error("no row was taken back, so nothing was tested")
 	}
+	w.order("check=all", "agree at change")
+}
+
+// The clocks of Chile skip midnight in September, and go back over it in April.
+func TestWarehouse_ZoneThatSkipsMidnight_SumsAreThoseOfTheCluster(t *testing.T) {
+	t.Parallel()
+	w := makeWarehouse(t, 15)
+	w.zone = "America/Santiago"
+	w.begin(w.ch.URL(), fmt.Sprintf("zone = %q", w.zone))
+	w.fill(3000)
+	w.shake(60)
+	w.rest()
+	w.agree()
 	w.order("check=all", "agree at change")
 }
 

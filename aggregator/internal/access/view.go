@@ -184,8 +184,8 @@ func (v *View) requireNamedFigures() error { return cmp.Or(v.requireNames(), v.r
 // principal: [ErrRows] or [ErrDenied], or none. It reads nothing.
 func (v *View) MayFigures() error { return v.requireFigures() }
 
-// Count returns how many records are shown. The error is as that of Figures: to count those of
-// some is to read all.
+// Count returns how many records are shown. The error is as that of Figures: counting the
+// records of a restricted reader would read all of them.
 func (v *View) Count() (uint64, error) {
 	if err := v.requireFigures(); err != nil {
 		return 0, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bursar-accounting/bursar/proto/civil"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -36,7 +37,7 @@ func (w Window) previousWindow(zone *time.Location) Window {
 	if w.unit == None {
 		return Window{From: w.From - (w.To - w.From), To: w.From}
 	}
-	out := wholeUnits(w.unit, w.unit.addUnits(dayOf(zone, w.From), -w.n), w.n, zone)
+	out := wholeUnits(w.unit, w.unit.addUnits(civil.DayOf(zone, w.From), -w.n), w.n, zone)
 	out.To = w.From // a day between may have been left out
 	if w.runs {
 		out.To, out.runs = min(out.To, shiftByUnits(zone, w.To, w.unit, -w.n)), true
@@ -56,15 +57,15 @@ func (w Window) yearBefore(zone *time.Location) Window {
 		}
 		return out
 	case Week:
-		y, n := dayOf(zone, w.From).utcDate().ISOWeek()
+		y, n := civil.DayOf(zone, w.From).Date().ISOWeek()
 		begin := isoWeek(y-1, n)
-		if at, _ := begin.utcDate().ISOWeek(); at != y-1 { // it had 52
+		if at, _ := begin.Date().ISOWeek(); at != y-1 { // it had 52
 			begin -= 7
 		}
-		return w.cutAt(wholeUnits(Week, begin, w.n, zone), shiftByUnits(zone, w.To, Day, int(begin-dayOf(zone, w.From))))
+		return w.cutAt(wholeUnits(Week, begin, w.n, zone), shiftByUnits(zone, w.To, Day, int(begin-civil.DayOf(zone, w.From))))
 	case Hour, Day, Month, Quarter, Year:
 	}
-	begin := Month.addUnits(dayOf(zone, w.From), months)
+	begin := Month.addUnits(civil.DayOf(zone, w.From), months)
 	return w.cutAt(wholeUnits(w.unit, begin, w.n, zone), shiftByUnits(zone, w.To, Month, months))
 }
 
@@ -85,8 +86,9 @@ func (w Window) fillEmpty() Window {
 
 // shiftByUnits moves an instant by n units at the same time of the clock.
 func shiftByUnits(zone *time.Location, t record.Time, u Unit, n int) record.Time {
-	at := shownAt(zone, wholeSeconds(t))
-	d := day(floorDivide(at, daySeconds))
+	whole := civil.WholeSeconds(t)
+	at := whole + civil.Offset(zone, whole)
+	d := civil.Day(civil.FloorDivide(at, civil.DaySeconds))
 	moved := u.addUnits(d, n)
-	return record.Time(firstSecondShowing(zone, at+int64(moved-d)*daySeconds))*record.Second + t - record.Time(wholeSeconds(t))*record.Second
+	return civil.FirstShowing(zone, at+int64(moved-d)*civil.DaySeconds) + t - record.Time(whole)*record.Second
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bursar-accounting/bursar/proto/civil"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -31,8 +32,8 @@ func Edges(w Window, u Unit, zone *time.Location, most int) ([]record.Time, erro
 		return hourEdges(w, zone), nil
 	}
 	edges := []record.Time{w.From}
-	for d := u.addUnits(u.floorDay(dayOf(zone, w.From)), 1); ; d = u.addUnits(d, 1) {
-		t := d.startOfDay(zone)
+	for d := u.addUnits(u.floorDay(civil.DayOf(zone, w.From)), 1); ; d = u.addUnits(d, 1) {
+		t := d.Start(zone)
 		if t >= w.To {
 			return append(edges, w.To), nil
 		}
@@ -45,13 +46,13 @@ func Edges(w Window, u Unit, zone *time.Location, most int) ([]record.Time, erro
 // hourEdges cuts at full hours and wherever the clock is changed.
 func hourEdges(w Window, zone *time.Location) []record.Time {
 	edges := []record.Time{w.From}
-	at := wholeSeconds(w.From)
-	change, ahead := nextClockChange(zone, at), zoneOffset(zone, at)
+	at := civil.WholeSeconds(w.From)
+	change, ahead := civil.NextChange(zone, at), civil.Offset(zone, at)
 	for {
-		at = (floorDivide(at+ahead, 3600)+1)*3600 - ahead
+		at = (civil.FloorDivide(at+ahead, 3600)+1)*3600 - ahead
 		if at >= change {
 			at = change
-			change, ahead = nextClockChange(zone, at), zoneOffset(zone, at)
+			change, ahead = civil.NextChange(zone, at), civil.Offset(zone, at)
 		}
 		t := record.Time(at) * record.Second
 		if t >= w.To {

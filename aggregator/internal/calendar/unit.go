@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/civil"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -56,12 +57,12 @@ func (u Unit) String() string {
 }
 
 // floorDay returns the first day of the unit that a day is in.
-func (u Unit) floorDay(d day) day {
-	t := d.utcDate()
+func (u Unit) floorDay(d civil.Day) civil.Day {
+	t := d.Date()
 	y, m, _ := t.Date()
 	switch u {
 	case Week:
-		return d - day(t.Weekday()+6)%7
+		return d - civil.Day(t.Weekday()+6)%7
 	case Month:
 		return civilDay(y, m, 1)
 	case Quarter:
@@ -79,11 +80,11 @@ func (u Unit) Starts(t record.Time, zone *time.Location) bool {
 	case None:
 		return true
 	case Hour: // see hours
-		at := wholeSeconds(t)
-		return t == record.Time(at)*record.Second && ((at+zoneOffset(zone, at))%3600 == 0 || nextClockChange(zone, at-1) == at)
+		at := civil.WholeSeconds(t)
+		return t == record.Time(at)*record.Second && ((at+civil.Offset(zone, at))%3600 == 0 || civil.NextChange(zone, at-1) == at)
 	case Day, Week, Month, Quarter, Year:
 	}
-	return u.floorDay(dayOf(zone, t)).startOfDay(zone) == t // which is another day where the zone left the first one out
+	return u.floorDay(civil.DayOf(zone, t)).Start(zone) == t // which is another day where the zone left the first one out
 }
 
 // monthsOf is how many months the unit has; 0 when it is counted in days.
@@ -94,21 +95,23 @@ func (u Unit) daysOf() int { return [...]int{Day: 1, Week: 7, Year: 0}[u] }
 
 // addUnits returns the day n units later. One that its month does not have is the last
 // of the month.
-func (u Unit) addUnits(d day, n int) day {
+func (u Unit) addUnits(d civil.Day, n int) civil.Day {
 	if u.monthsOf() == 0 {
-		return d + day(n*u.daysOf())
+		return d + civil.Day(n*u.daysOf())
 	}
-	y, m, at := d.utcDate().Date()
+	y, m, at := d.Date().Date()
 	m += time.Month(n * u.monthsOf())
 	return min(civilDay(y, m, at), civilDay(y, m+1, 1)-1)
 }
 
-func civilDay(y int, m time.Month, d int) day { return dayAt(time.Date(y, m, d, 0, 0, 0, 0, time.UTC)) }
+func civilDay(y int, m time.Month, d int) civil.Day {
+	return civil.DayAt(time.Date(y, m, d, 0, 0, 0, 0, time.UTC))
+}
 
 // labelAt names the unit that an instant is in, in the words of [ParseWindow]; an
 // hour by its beginning.
 func (u Unit) labelAt(zone *time.Location, t record.Time) string {
-	d := dayOf(zone, t).utcDate()
+	d := civil.DayOf(zone, t).Date()
 	switch u {
 	case Hour:
 		return hourLabel(zone, t)
@@ -129,7 +132,7 @@ func (u Unit) labelAt(zone *time.Location, t record.Time) string {
 }
 
 func hourLabel(zone *time.Location, t record.Time) string {
-	at := time.Unix(wholeSeconds(t), 0).In(zone)
+	at := time.Unix(civil.WholeSeconds(t), 0).In(zone)
 	layout := "2006-01-02T15:00Z07:00"
 	if _, offset := at.Zone(); offset%60 != 0 {
 		layout = "2006-01-02T15:00Z07:00:00"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/civil"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -73,11 +74,11 @@ func (w Window) InIntervals(u Unit, zone *time.Location) Window {
 	switch {
 	case !w.length || u == None:
 	case u == Hour:
-		at := wholeSeconds(w.From)
-		ahead := zoneOffset(zone, at)
-		w.From = max(record.Time(floorDivide(at+ahead, 3600)*3600-ahead)*record.Second, record.MinTime)
+		at := civil.WholeSeconds(w.From)
+		ahead := civil.Offset(zone, at)
+		w.From = max(record.Time(civil.FloorDivide(at+ahead, 3600)*3600-ahead)*record.Second, record.MinTime)
 	default:
-		w.From = max(dayOf(zone, w.From).startOfDay(zone), record.MinTime)
+		w.From = max(civil.DayOf(zone, w.From).Start(zone), record.MinTime)
 	}
 	return w
 }
@@ -117,7 +118,7 @@ func Point(word string, now record.Time, zone *time.Location) (record.Time, erro
 	}
 	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02T15:04:05", time.DateTime} {
 		if t, err := time.Parse(layout, word); err == nil {
-			return record.Time(firstSecondShowing(zone, t.Unix()))*record.Second + record.Time(t.Nanosecond()/1000), nil
+			return civil.FirstShowing(zone, t.Unix()) + record.Time(t.Nanosecond()/1000), nil
 		}
 	}
 	w, err := ParseWindow(word, now, zone)
@@ -137,8 +138,8 @@ func (w Window) limitWindow() (Window, error) {
 }
 
 // wholeUnits returns the window of n whole units from a day on.
-func wholeUnits(u Unit, from day, n int, zone *time.Location) Window {
-	w := Window{From: from.startOfDay(zone), To: u.addUnits(from, n).startOfDay(zone), unit: u, n: n}
+func wholeUnits(u Unit, from civil.Day, n int, zone *time.Location) Window {
+	w := Window{From: from.Start(zone), To: u.addUnits(from, n).Start(zone), unit: u, n: n}
 	w.From, w.To = max(w.From, record.MinTime), min(w.To, record.MaxTime)
 	return w
 }
@@ -150,7 +151,7 @@ func parsePeriod(word string, zone *time.Location) (Window, bool) {
 		unit   Unit
 	}{{"2006", Year}, {"2006-01", Month}, {time.DateOnly, Day}} {
 		if t, err := time.Parse(p.layout, word); err == nil {
-			w := wholeUnits(p.unit, dayAt(t), 1, zone)
+			w := wholeUnits(p.unit, civil.DayAt(t), 1, zone)
 			return w, w.checkWindow() == nil // a day that the zone left out has no time
 		}
 	}
@@ -163,17 +164,19 @@ func parsePeriod(word string, zone *time.Location) (Window, bool) {
 	switch {
 	case err != nil:
 	case tail[0] == 'q' && len(tail) == 2 && 1 <= n && n <= 4:
-		return wholeUnits(Quarter, Quarter.addUnits(dayAt(t), int(n)-1), 1, zone), true
+		return wholeUnits(Quarter, Quarter.addUnits(civil.DayAt(t), int(n)-1), 1, zone), true
 	case tail[0] == 'w' && len(tail) == 3 && 1 <= n:
 		monday := isoWeek(t.Year(), int(n))
-		y, _ := monday.utcDate().ISOWeek()
+		y, _ := monday.Date().ISOWeek()
 		return wholeUnits(Week, monday, 1, zone), y == t.Year()
 	}
 	return Window{}, false
 }
 
 // isoWeek returns the first day of a week of an ISO year: the first has January 4.
-func isoWeek(year, week int) day { return Week.floorDay(civilDay(year, 1, 4)) + day(7*(week-1)) }
+func isoWeek(year, week int) civil.Day {
+	return Week.floorDay(civilDay(year, 1, 4)) + civil.Day(7*(week-1))
+}
 
 // parseRelative reads today, yesterday, this-… and last-….
 func parseRelative(word string, now record.Time, zone *time.Location) (Window, bool) {
@@ -188,7 +191,7 @@ func parseRelative(word string, now record.Time, zone *time.Location) (Window, b
 	if err != nil || u < Day || which != "this" && which != "last" {
 		return Window{}, false
 	}
-	begin := u.floorDay(dayOf(zone, now))
+	begin := u.floorDay(civil.DayOf(zone, now))
 	if which == "last" {
 		w := wholeUnits(u, u.addUnits(begin, -1), 1, zone)
 		if w.checkWindow() != nil { // yesterday was left out
@@ -206,8 +209,8 @@ func (w Window) alignWindow(zone *time.Location) Window {
 	if w.checkWindow() != nil || w.From < record.MinTime || w.To > record.MaxTime {
 		return w
 	}
-	a, b := dayOf(zone, w.From), dayOf(zone, w.To)
-	if a.startOfDay(zone) != w.From || b.startOfDay(zone) != w.To {
+	a, b := civil.DayOf(zone, w.From), civil.DayOf(zone, w.To)
+	if a.Start(zone) != w.From || b.Start(zone) != w.To {
 		return w
 	}
 	for u := Year; u >= Day; u-- {
@@ -220,10 +223,10 @@ func (w Window) alignWindow(zone *time.Location) Window {
 }
 
 // unitsBetween is how many units there are from one first day of a unit to another.
-func (u Unit) unitsBetween(a, b day) int {
+func (u Unit) unitsBetween(a, b civil.Day) int {
 	if u.monthsOf() == 0 {
 		return int(b-a) / u.daysOf()
 	}
-	from, to := a.utcDate(), b.utcDate()
+	from, to := a.Date(), b.Date()
 	return (12*(to.Year()-from.Year()) + int(to.Month()-from.Month())) / u.monthsOf()
 }

@@ -76,7 +76,7 @@ func (f *filter) fieldPointers() map[string]*string {
 type recordsPage struct {
 	Filter filter
 	Table  shownTable
-	InAll  string     // how many there are; "" for who sees some of them
+	InAll  string     // how many there are; empty for readers of some records
 	Hints  []string   // why nothing is found
 	Why    string     // the address of what is known of the job whose id was looked for
 	OfJob  jobRecords // of that job

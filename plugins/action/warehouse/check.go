@@ -49,17 +49,17 @@ func (f *follower) checkTables(ctx context.Context, stop time.Time) (string, err
 		return "", err
 	}
 	differs = append(differs, compareFigures("the table ledger", "the table daily", wholes, days)...)
-	byDay, err := f.querySums(ctx, "site, month", "sum(stopped)", "sum(`%s`)", f.layout.components, dailyTable, " AND batch = 0")
+	daily, err := f.querySums(ctx, "site, month", "sum(stopped)", "sum(`%s`)", f.layout.components, dailyTable, " AND batch = 0")
 	if err != nil {
 		return "", err
 	}
-	byMonth, err := f.querySums(ctx, "site, month", "sum(stopped)", "sum(`%s`)", f.layout.components, monthlyTable, " AND batch = 0")
+	monthly, err := f.querySums(ctx, "site, month", "sum(stopped)", "sum(`%s`)", f.layout.components, monthlyTable, " AND batch = 0")
 	if err != nil {
 		return "", err
 	}
-	differs = append(differs, compareFigures("the table daily", "the table monthly", byDay, byMonth)...)
+	differs = append(differs, compareFigures("the table daily", "the table monthly", daily, monthly)...)
 	if len(differs) > 0 {
-		return "", newDifference(differs)
+		return "", f.nameDifference(ctx, differs)
 	}
 	said := fmt.Sprintf("the sums of %d sites and months agree at change %d, those of %d records that go on at change %d", len(want), digest.Last, f.open, change)
 	notes, err := f.checkReplicas(ctx)
@@ -72,8 +72,11 @@ func (f *follower) checkTables(ctx context.Context, stop time.Time) (string, err
 	return strings.Join(append([]string{said}, notes...), "; "), err
 }
 
-// newDifference names the first places that differ.
-func newDifference(differs []string) error {
+// nameDifference names the first places that differ, unless another attempt has written since.
+func (f *follower) nameDifference(ctx context.Context, differs []string) error {
+	if err := f.confirmTurn(ctx); err != nil {
+		return err
+	}
 	return newRefusal("the sums differ in %d places: %s; run the action with replace=all", len(differs), strings.Join(differs[:min(len(differs), maxNamed)], "; "))
 }
 

@@ -107,19 +107,19 @@ func (f *feed) makeBatch(ctx context.Context, p *part) (*batch, error) {
 	}
 	b := &batch{begun: p.begun, id: batchID(f.cluster, &p.begun), cursor: p.cursor, last: p.last}
 	ledger := map[uint32]*rows{}
-	byDay, byMonth := newUsage(&f.layout, f.zone, days), newUsage(&f.layout, f.zone, months)
+	days, months := newUsage(&f.layout, f.zone, byDay), newUsage(&f.layout, f.zone, byMonth)
 	for i := range p.added {
 		addRow(ledger, &p.added[i], f.cluster, 1, b.id)
-		byDay.addRun(&p.added[i], 1)
-		byMonth.addRun(&p.added[i], 1)
+		days.addRun(&p.added[i], 1)
+		months.addRun(&p.added[i], 1)
 	}
 	for i := range removed {
 		addRow(ledger, &removed[i], f.cluster, -1, b.id)
-		byDay.addRun(&removed[i], -1)
-		byMonth.addRun(&removed[i], -1)
+		days.addRun(&removed[i], -1)
+		months.addRun(&removed[i], -1)
 	}
 	b.rows = map[string]map[uint32]*rows{
-		ledgerTable: ledger, dailyTable: byDay.encodeRows(f.cluster, b.id), monthlyTable: byMonth.encodeRows(f.cluster, b.id),
+		ledgerTable: ledger, dailyTable: days.encodeRows(f.cluster, b.id), monthlyTable: months.encodeRows(f.cluster, b.id),
 	}
 	return b, nil
 }

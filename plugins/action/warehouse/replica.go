@@ -228,7 +228,7 @@ func (f *follower) checkReplicas(ctx context.Context) (notes []string, err error
 		differs = append(differs, found...)
 	}
 	if len(differs) > 0 {
-		return nil, newDifference(differs)
+		return nil, f.nameDifference(ctx, differs)
 	}
 	return notes, nil
 }

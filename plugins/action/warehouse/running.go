@@ -105,7 +105,7 @@ func (f *follower) writeSnapshot(ctx context.Context, s *snapshot) error {
 // number, or least.
 func (f *follower) readRunning(ctx context.Context, least uint64) (*snapshot, error) {
 	s := &snapshot{sites: map[siteMonth]figures{}}
-	sums := newUsage(&f.layout, f.zone, days)
+	sums := newUsage(&f.layout, f.zone, byDay)
 	first, whole, lines := true, false, uint64(0)
 	for line, err := range f.data.API().OpenRunsLines(ctx, &v1.Reading{}) {
 		switch {

@@ -120,7 +120,7 @@ func TestWriteRunning_OpenRecords_AreShownWhenTheyAreWhole(t *testing.T) {
 	if err != nil || !bytes.Equal(s.inserted[runningTable], block) {
 		t.Errorf("%q, want %q: %v", s.inserted[runningTable], block, err)
 	}
-	sums := newUsage(&f.layout, time.UTC, days)
+	sums := newUsage(&f.layout, time.UTC, byDay)
 	sums.addRun(&first, 1)
 	sums.addRun(&second, 1)
 	if len(sums.sums) != 3 { // two of the first, one of the second

@@ -145,7 +145,7 @@ func columnNames(columns []column) (names []string) {
 }
 
 // ensureTables creates the tables that are missing. It refuses tables of another owner, of
-// other columns and of a later version.
+// other columns and of another version.
 func (s *session) ensureTables(ctx context.Context) error {
 	if err := s.checkVersion(ctx); err != nil {
 		return err

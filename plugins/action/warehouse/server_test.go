@@ -291,14 +291,14 @@ func TestReadBatch_FormerRowOfTheSameBatch_IsTakenBack(t *testing.T) {
 	if err != nil || len(b.rows[ledgerTable]) != 1 || b.rows[ledgerTable][202601].count != 3 || b.last != 7 {
 		t.Fatalf("%+v: %v", b, err)
 	}
-	byDay, byMonth := newUsage(&f.layout, time.UTC, days), newUsage(&f.layout, time.UTC, months)
+	days, months := newUsage(&f.layout, time.UTC, byDay), newUsage(&f.layout, time.UTC, byMonth)
 	added := row{site: "", start: 1767225600 * million, stop: (1767225600 + 3600) * million, dimensions: []string{"g", ""}, used: []sum{{lo: 2 * 3600 * million}, {}}}
-	byDay.addRun(&added, 1)
-	byMonth.addRun(&added, 1)
-	if got, want := b.rows[dailyTable][202601].bytes, byDay.encodeRows("C", b.id)[202601].bytes; !bytes.Equal(got, want) {
+	days.addRun(&added, 1)
+	months.addRun(&added, 1)
+	if got, want := b.rows[dailyTable][202601].bytes, days.encodeRows("C", b.id)[202601].bytes; !bytes.Equal(got, want) {
 		t.Errorf("the day has\n%q, want\n%q", got, want)
 	}
-	if got, want := b.rows[monthlyTable][2026].bytes, byMonth.encodeRows("C", b.id)[2026].bytes; !bytes.Equal(got, want) {
+	if got, want := b.rows[monthlyTable][2026].bytes, months.encodeRows("C", b.id)[2026].bytes; !bytes.Equal(got, want) {
 		t.Errorf("the month has\n%q, want\n%q", got, want)
 	}
 	f.data = ledgerOf(`{"seq":7,"record_id":"a","record":` + recordOf(7, 2) + `,"supersedes":` + recordOf(6, 1) + `}` + "\n" + `{"last":7,"more":false,"next":"c2"}`)

@@ -7,16 +7,19 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/civil"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // usage adds up what runs used by site, period and dimensions.
 type usage struct {
-	layout *layout
-	zone   *time.Location
-	unit   unit
-	sums   map[string]*usageSum // by the bytes of the key
-	key    []byte
-	period period // that was looked up last
+	layout  *layout
+	zone    *time.Location
+	unit    unit
+	sums    map[string]*usageSum // by the bytes of the key
+	key     []byte
+	periods []period // that were looked up, in their order
 }
 
 // unit is how long a period is.
@@ -24,8 +27,8 @@ type unit int
 
 // The units.
 const (
-	days unit = iota
-	months
+	byDay unit = iota
+	byMonth
 )
 
 // usageSum is a row of the table daily or monthly.
@@ -48,44 +51,44 @@ func newUsage(l *layout, zone *time.Location, unit unit) *usage {
 	return &usage{layout: l, zone: zone, unit: unit, sums: map[string]*usageSum{}}
 }
 
-// periodOf returns the period of a time. Times that no Date can be are of the first or the last
-// period that has one.
+// periodOf returns the period of a time. Times outside the range of a Date count in its first or
+// last period.
 func (u *usage) periodOf(us int64) period {
-	if us >= u.period.from && us < u.period.to {
-		return u.period
+	i, _ := slices.BinarySearchFunc(u.periods, us, func(p period, us int64) int {
+		if p.to <= us {
+			return -1
+		}
+		return 1
+	})
+	if i == len(u.periods) || us < u.periods[i].from {
+		u.periods = slices.Insert(u.periods, i, u.newPeriod(us))
 	}
-	first, last := u.dateOf(firstDay), u.dateOf(lastDay)
-	t := time.UnixMicro(min(max(us, first.UnixMicro()), last.UnixMicro())).In(u.zone)
-	year, month, day := t.Date()
-	from, to := u.beginOf(year, month, day), u.beginOf(year, month, day+1)
-	if u.unit == months {
-		day, from, to = 1, u.beginOf(year, month, 1), u.beginOf(year, month+1, 1)
-	}
-	number := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / secondsOfDay
-	u.period = period{from: from.UnixMicro(), to: to.UnixMicro(), day: uint16(max(number, firstDay)), month: monthOf(t)}
-	if !from.After(first) {
-		u.period.from = math.MinInt64
-	}
-	if to.After(last) {
-		u.period.to = math.MaxInt64
-	}
-	return u.period
+	return u.periods[i]
 }
 
-// dateOf is the begin of a day, counted from 1970-01-01.
-func (u *usage) dateOf(number int64) time.Time {
-	year, month, day := time.Unix(number*secondsOfDay, 0).UTC().Date()
-	return u.beginOf(year, month, day)
+func (u *usage) newPeriod(us int64) period {
+	first, last := firstDay.Start(u.zone), lastDay.Start(u.zone)
+	day := civil.DayOf(u.zone, min(max(record.Time(us), first), last))
+	begin, end := day, day+1
+	if u.unit == byMonth {
+		year, month, _ := day.Date().Date()
+		begin = civil.DayAt(time.Date(year, month, 1, 0, 0, 0, 0, time.UTC))
+		end = civil.DayAt(time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC))
+	}
+	p := period{from: int64(begin.Start(u.zone)), to: int64(end.Start(u.zone)), day: uint16(max(begin, firstDay)), month: monthOf(day.Date())}
+	if begin <= firstDay {
+		p.from = math.MinInt64
+	}
+	if end > lastDay {
+		p.to = math.MaxInt64
+	}
+	return p
 }
 
-func (u *usage) beginOf(year int, month time.Month, day int) time.Time {
-	return time.Date(year, month, day, 0, 0, 0, 0, u.zone)
-}
-
+// The days of a Date. 0 is that of marks; later ones than 2106-02-06 are no Date on old servers.
 const (
-	secondsOfDay = 86400
-	firstDay     = 1     // 0 is the day of marks
-	lastDay      = 49709 // 2106-02-06: later ones are no Date on old servers
+	firstDay civil.Day = 1
+	lastDay  civil.Day = 49709
 )
 
 // addRun adds a run with a sign, to each period its part.
@@ -164,7 +167,7 @@ func (u *usage) encodeRows(cluster string, batch uint64) map[uint32]*rows {
 
 // partitionOf is the partition of a month: of days the month itself, of months the year.
 func (u unit) partitionOf(month uint32) uint32 {
-	if u == months {
+	if u == byMonth {
 		return month / 100
 	}
 	return month
@@ -174,7 +177,7 @@ func (s *usageSum) appendRow(b []byte, unit unit, cluster string, batch uint64, 
 	little := binary.LittleEndian
 	b = appendText(b, cluster)
 	b = appendText(b, s.site)
-	if unit == months {
+	if unit == byMonth {
 		b = little.AppendUint32(b, unit.partitionOf(s.period.month))
 	}
 	b = little.AppendUint32(b, s.period.month)
