@@ -333,11 +333,11 @@ func warehouseQuestions() []warehouseQuestion {
 			query: url.Values{"from": {year(warehouseMiddle)}, "to": {year(warehouseMiddle + 1)}, "by": {"site_id"}, "bucket": {"day"}},
 		}, {
 			name: "warehouse_month", what: "a month by user", table: "monthly", key: "user_id",
-			where: fmt.Sprintf("year = %d AND day = '%[1]d-03-01'", warehouseMiddle),
+			where: fmt.Sprintf("year = %d AND month = %[1]d03", warehouseMiddle),
 			query: url.Values{"from": {fmt.Sprint(warehouseMiddle, "-03-01")}, "to": {fmt.Sprint(warehouseMiddle, "-04-01")}, "by": {"user_id"}},
 		}, {
 			name: "warehouse_top", what: "the 20 users with most in ten years", table: "monthly", key: "user_id", top: 20,
-			where: fmt.Sprintf("year >= %d AND year <= %d AND day >= '%[1]d-01-01'", firstYear, firstYear+warehouseYears-1),
+			where: fmt.Sprintf("year >= %d AND year <= %d", firstYear, firstYear+warehouseYears-1),
 			query: url.Values{"from": {year(firstYear)}, "to": {year(firstYear + warehouseYears)}, "by": {"user_id"}, "top": {"20"}},
 		},
 	}
