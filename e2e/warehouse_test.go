@@ -335,6 +335,9 @@ func TestWarehouse_ZoneThatSkipsMidnight_SumsAreThoseOfTheCluster(t *testing.T) 
 	w.zone = "America/Santiago"
 	w.begin(w.ch.URL(), fmt.Sprintf("zone = %q", w.zone))
 	w.fill(3000)
+	for id, span := range map[string][2]string{"skipped": {"2024-09-07T20:00:00Z", "2024-09-08T10:00:00Z"}, "back": {"2024-04-06T20:00:00Z", "2024-04-07T10:00:00Z"}} {
+		w.ask("POST", "/record", fmt.Sprintf(`{"record_id":%q,"meta":{"site_id":["s0"]},"components":[{"name":"Cores","amount":7,"scores":[]}],"start_time":%q,"stop_time":%q}`, id, span[0], span[1]))
+	}
 	w.shake(60)
 	w.rest()
 	w.agree()

@@ -7,6 +7,7 @@ package civil
 import (
 	"math"
 	"time"
+	_ "time/tzdata" // the zones of machines without them
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )

@@ -3,7 +3,6 @@ package civil
 import (
 	"testing"
 	"time"
-	_ "time/tzdata"
 
 	"pgregory.net/rapid"
 

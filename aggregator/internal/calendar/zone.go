@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // the zones of machines without them, and the same on all nodes
 
 	"github.com/bursar-accounting/bursar/proto/civil"
 	"github.com/bursar-accounting/bursar/proto/record"

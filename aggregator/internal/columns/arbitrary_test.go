@@ -216,6 +216,9 @@ func checkBlock(t testing.TB, b *columns.Block, want []columns.Row) {
 		if starts[i] != w.Record.Start || stops[i] != w.ShownStop() {
 			t.Fatalf("row %d: start %v stop %v", i, starts[i], stops[i])
 		}
+		if origin, err := b.Origin(i); err != nil || origin != w.Origin {
+			t.Fatalf("row %d: origin %v, want %v: %v", i, origin, w.Origin, err)
+		}
 		if at, ok, err := b.Find(w.Seq); err != nil || !ok || at != i {
 			t.Fatalf("seq %d found at %d, %v, %v", w.Seq, at, ok, err)
 		}

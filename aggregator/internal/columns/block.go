@@ -198,6 +198,23 @@ func (b *Block) Values(i int, key string) (values []string, ok bool, err error) 
 // other than 0 have the same origin.
 func (b *Block) Origins() ([]uint32, error) { return b.entryColumn(&b.who, colOrigin) }
 
+// Origin returns the origin of a row, of which other columns are not read where it has a number.
+func (b *Block) Origin(i int) (record.Origin, error) {
+	origins, err := b.Origins()
+	if err != nil {
+		return record.Origin{}, err
+	}
+	if origins[i] == 0 { // it is in the row, behind what is of others
+		r, err := b.Row(i)
+		return r.Origin, err
+	}
+	key, ok := b.v.originOf(origins[i], &reader{})
+	if !ok {
+		return record.Origin{}, corruptError("no origin %d", origins[i])
+	}
+	return key.origin, nil
+}
+
 // Ends returns the numbers of all rows' ends in [TableEnd]. Rows with the same number other
 // than 0 have the same end.
 func (b *Block) Ends() ([]uint32, error) { return b.entryColumn(&b.ends, colEnd) }

@@ -53,6 +53,9 @@ func Look(ctx context.Context, v View, w Window) ([]Day, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(sources) == 0 {
+		return nil, nil // and no scan
+	}
 	stored, err := countStored(ctx, v, w)
 	if err != nil {
 		return nil, err
@@ -186,11 +189,10 @@ func countBlock(b *columns.Block, m columns.Mask, add func(source record.Origin,
 		if source, known = sources[number]; known && number != 0 {
 			continue
 		}
-		row, err := b.Row(i)
-		if err != nil {
+		if source, err = b.Origin(i); err != nil {
 			return err
 		}
-		source, sources[number] = row.Origin, row.Origin
+		sources[number] = source
 	}
 	if count > 0 {
 		add(source, day, count)

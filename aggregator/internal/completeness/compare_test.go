@@ -164,6 +164,13 @@ func TestCountStored_SourcesInAnyOrder_CountsEachDay(t *testing.T) {
 		}
 		b.send(t, rows, nil)
 	}
+	var rows []columns.Row // of so many sources that they are in the rows
+	for i := range 1500 {
+		source := record.Origin{Agent: "head1", Type: "slurm", Label: fmt.Sprint("cluster", i)}
+		rows = append(rows, b.row(fmt.Sprint("other-", i), t0+record.Hour, source, 4))
+		want[source] = dayCounts{t0: 1}
+	}
+	b.send(t, rows, nil)
 	v, err := b.store.View()
 	if err != nil {
 		t.Fatal(err)

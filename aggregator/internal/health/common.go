@@ -58,11 +58,10 @@ func (c common) addBlock(b *columns.Block, shown columns.Mask) error {
 		}
 		source, known := sources[at.origin]
 		if !known || at.origin == 0 { // which is in the row
-			row, err := b.Row(i)
-			if err != nil {
+			if source, err = b.Origin(i); err != nil {
 				return err
 			}
-			source, sources[at.origin] = row.Origin, row.Origin
+			sources[at.origin] = source
 		}
 		if same, some := c[source]; some && len(same) == 0 {
 			continue
