@@ -328,6 +328,27 @@ func TestWarehouse_CorrectionsAndDeletions_SumsAreThoseOfTheCluster(t *testing.T
 	w.order("check=all", "agree at change")
 }
 
+func TestWarehouse_TablesOfTheFormerVersion_AreFilledAnew(t *testing.T) {
+	t.Parallel()
+	w := newWarehouse(t, 16, "")
+	w.fill(500)
+	w.rest()
+	w.agree()
+	layout := w.ch.MustQuery("SELECT layout FROM bursar.schema")
+	for _, statement := range []string{
+		"DROP TABLE bursar.monthly", "DROP TABLE bursar.schema", "CREATE TABLE bursar.schema (version UInt32, layout String) ENGINE = MergeTree ORDER BY version",
+		fmt.Sprintf("INSERT INTO bursar.schema (version, layout) VALUES (1, '%s')", layout),
+	} {
+		w.ch.MustQuery(statement)
+	}
+	w.order("check=all", "monthly` is new")
+	w.order("check=all", "agree at change")
+	w.agree()
+	if got := w.ch.MustQuery("SELECT max(version) FROM bursar.schema"); got != "2" {
+		t.Errorf("the tables have version %s", got)
+	}
+}
+
 // The clocks of Chile skip midnight in September, and go back over it in April.
 func TestWarehouse_ZoneThatSkipsMidnight_SumsAreThoseOfTheCluster(t *testing.T) {
 	t.Parallel()

@@ -21,6 +21,7 @@ type follower struct {
 	open    uint64 // records that go on
 	notes   []string
 
+	lacks bool       // monthly has no rows of the cluster, and daily has
 	ahead *readAhead // nil: nothing is read ahead
 
 	batches []uint64 // of records that go on, in the tables
@@ -44,6 +45,8 @@ func (f *follower) followChanges(ctx context.Context, target uint64, stop time.T
 			err = errBeginAnew{fmt.Sprintf("the cluster is in the epoch %q, and the tables are of %q", f.epoch, f.at.epoch)}
 		case f.at.fence > f.fence:
 			return fmt.Errorf("attempt %d writes to %s, and this is %d: it leaves the tables to that one", f.at.fence, f.tableName(cursorsTable), f.fence)
+		case f.lacks:
+			f.lacks, err = false, errBeginAnew{fmt.Sprintf("the table %s is new", f.tableName(monthlyTable))}
 		case f.at.state == stateWritten:
 			if f.at.cursor != "" && f.at.last >= target {
 				return nil
@@ -91,7 +94,27 @@ func (f *follower) beginTurn(ctx context.Context) error {
 	if err == nil && f.replicated() {
 		f.at.generation, err = f.readGeneration(ctx, f.cluster)
 	}
+	if err == nil {
+		f.lacks, err = f.lacksMonths(ctx)
+	}
 	return err
+}
+
+// lacksMonths reports whether daily has rows of the cluster and monthly has none: those of a former
+// version of the action, or of a batch that was begun, which may be the first one.
+func (f *follower) lacksMonths(ctx context.Context) (bool, error) {
+	if f.at.state != stateWritten && f.at.state != stateBegun {
+		return false, nil
+	}
+	has := func(table string) (bool, error) {
+		rows, err := f.queryRows(ctx, fmt.Sprintf("SELECT cluster FROM %s WHERE cluster = %s LIMIT 1", f.tableName(table), quoteText(f.cluster)))
+		return len(rows) > 0, err
+	}
+	months, err := has(monthlyTable)
+	if err != nil || months {
+		return false, err
+	}
+	return has(dailyTable)
 }
 
 // writeNext begins the batch behind the position, and writes it.

@@ -37,7 +37,8 @@ func batchTables() []batchTable {
 	}
 }
 
-// schemaVersion is that of the tables below. Tables of another version are refused.
+// schemaVersion is that of the tables below. Tables of a later version are refused. 1 had no table
+// monthly: it is created, and the rows of each cluster are written anew.
 const schemaVersion = 2
 
 // column is a column of a table.
@@ -145,7 +146,7 @@ func columnNames(columns []column) (names []string) {
 }
 
 // ensureTables creates the tables that are missing. It refuses tables of another owner, of
-// other columns and of another version.
+// other columns and of a later version.
 func (s *session) ensureTables(ctx context.Context) error {
 	if err := s.checkVersion(ctx); err != nil {
 		return err
@@ -219,18 +220,19 @@ func (s *session) ensureSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(rows) == 0 {
-		return s.executeStatement(ctx, fmt.Sprintf("INSERT INTO %s (version, layout) VALUES (%d, %s)", s.tableName(schemaTable), schemaVersion, quoteText(s.layout.String())))
-	}
+	has := 0
 	for _, row := range rows {
-		if row[0] != strconv.Itoa(schemaVersion) {
-			return newRefusal("the tables of %q have version %s and this plugin writes version %d: run the plugin of that version, or use another database", s.Database, row[0], schemaVersion)
-		}
 		if row[1] != s.layout.String() {
 			return newRefusal("the tables of %q have %s, and this action has %s: use the same, or another database", s.Database, row[1], s.layout)
 		}
+		if has, err = strconv.Atoi(row[0]); err != nil || has > schemaVersion {
+			return newRefusal("the tables of %q have version %s and this plugin writes version %d: run the newer plugin", s.Database, row[0], schemaVersion)
+		}
 	}
-	return nil
+	if has == schemaVersion {
+		return nil
+	}
+	return s.executeStatement(ctx, fmt.Sprintf("INSERT INTO %s (version, layout) VALUES (%d, %s)", s.tableName(schemaTable), schemaVersion, quoteText(s.layout.String())))
 }
 
 // ensureTable creates a table unless it exists, and compares its columns.

@@ -307,9 +307,10 @@ func TestReadBatch_FormerRowOfTheSameBatch_IsTakenBack(t *testing.T) {
 	}
 }
 
-func TestEnsureSchema_TablesOfAnotherVersionOrLayout_AreRefused(t *testing.T) {
+func TestEnsureSchema_TablesOfALaterVersionOrAnotherLayout_AreRefused(t *testing.T) {
 	for has, want := range map[string]string{
-		"1\t" + testLayout.String():       "version 1 and this plugin writes version 2: run the plugin of that version, or use another database",
+		"3\t" + testLayout.String():       "version 3 and this plugin writes version 2: run the newer plugin",
+		"1\t" + testLayout.String():       "",
 		"2\tdimensions user_id; zone UTC": "use the same, or another database",
 		"2\t" + testLayout.String():       "",
 	} {
