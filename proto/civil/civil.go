@@ -65,7 +65,7 @@ func (d Day) Start(zone *time.Location) record.Time {
 	return FirstShowing(zone, int64(d)*DaySeconds)
 }
 
-// DayOf returns the day that an instant is in: the last one that began.
+// DayOf returns the day that an instant is in: the last day that began.
 func DayOf(zone *time.Location, t record.Time) Day {
 	at := WholeSeconds(t)
 	d := Day(FloorDivide(at+Offset(zone, at), DaySeconds))

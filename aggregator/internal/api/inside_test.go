@@ -40,7 +40,7 @@ func TestWhatIsAskedWithinTheProcessHasTheRightsOfItsPrincipal(t *testing.T) {
 	}
 }
 
-// Who has read enough within the process ends an answer, which is no failure.
+// A page that has read enough of an answer leaves it: nothing failed.
 func TestAnAnswerThatIsLeftWithinTheProcessIsNotLogged(t *testing.T) {
 	g := newRig(t)
 	var list []string

@@ -140,7 +140,7 @@ func endedBetween(from, to record.Time) (q store.Query) {
 	return q
 }
 
-// dayCounts are numbers of records by the begin of a day.
+// dayCounts are numbers of records by the start of a day.
 type dayCounts map[record.Time]int64
 
 // countStored counts the shown records by the source that says them and the day of their stop.

@@ -44,20 +44,23 @@ func (f *follower) checkTables(ctx context.Context, stop time.Time) (string, err
 	if err != nil {
 		return "", err
 	}
-	days, err := f.querySums(ctx, "site, ''", "sum(stopped)", "sum(`%s`)", f.layout.components, dailyTable, " AND batch = 0")
+	sums := func(key, table string) (map[siteMonth]figures, error) {
+		return f.querySums(ctx, key, "sum(stopped)", "sum(`%s`)", f.layout.components, table, " AND batch = 0")
+	}
+	sites, err := sums("site, ''", monthlyTable)
 	if err != nil {
 		return "", err
 	}
-	differs = append(differs, compareFigures("the table ledger", "the table daily", wholes, days)...)
-	daily, err := f.querySums(ctx, "site, month", "sum(stopped)", "sum(`%s`)", f.layout.components, dailyTable, " AND batch = 0")
+	monthly, err := sums("site, month", monthlyTable)
 	if err != nil {
 		return "", err
 	}
-	monthly, err := f.querySums(ctx, "site, month", "sum(stopped)", "sum(`%s`)", f.layout.components, monthlyTable, " AND batch = 0")
+	daily, err := sums("site, month", dailyTable)
 	if err != nil {
 		return "", err
 	}
-	differs = append(differs, compareFigures("the table daily", "the table monthly", daily, monthly)...)
+	differs = append(differs, compareFigures("the table ledger", "the table monthly", wholes, sites)...)
+	differs = append(differs, compareFigures("the table monthly", "the table daily", monthly, daily)...)
 	if len(differs) > 0 {
 		return "", f.nameDifference(ctx, differs)
 	}

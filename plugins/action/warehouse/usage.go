@@ -85,7 +85,7 @@ func (u *usage) newPeriod(us int64) period {
 	return p
 }
 
-// The days of a Date. 0 is that of marks; later ones than 2106-02-06 are no Date on old servers.
+// The days that a Date can be on all servers, to 2106-02-06. 0 is that of marks.
 const (
 	firstDay civil.Day = 1
 	lastDay  civil.Day = 49709
