@@ -18,6 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 // feed answers /v1/changes with changes up to last.
@@ -213,9 +214,7 @@ func TestAnotherSecretIsRefusedAndNotTriedAgain(t *testing.T) {
 }
 
 func TestAReceiverThatIsNotThereIsTriedAgain(t *testing.T) {
-	s := httptest.NewServer(http.NotFoundHandler())
-	a := posting(t, s)
-	s.Close()
+	a := posting(t, &httptest.Server{URL: "http://" + porttest.Free(t)})
 	r := a.Execute(t.Context(), sdk.Attempt{}, nil)
 	if r.Outcome != sdk.Retry || !strings.Contains(r.Message, "nothing was sent: ") {
 		t.Errorf("%+v", r)

@@ -22,6 +22,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -252,8 +253,7 @@ func TestServer_DatabaseFails_IsAnErrorAndLosesNothing(t *testing.T) {
 
 func TestInputs_SomeFail_AreNamedAndTheOthersAreRead(t *testing.T) {
 	rng, dir := rand.New(rand.NewPCG(1, 31)), t.TempDir()
-	gone := newFake(t)
-	gone.Close()
+	gone := "http://" + porttest.Free(t) // a closed server's port may be that of the next one
 	for range 20 {
 		var inputs, named, unnamed []string
 		var mended []*fake
@@ -271,7 +271,7 @@ func TestInputs_SomeFail_AreNamedAndTheOthersAreRead(t *testing.T) {
 			case 2:
 				address = filepath.Join(dir, fmt.Sprintf("missing%d.parquet", i))
 			case 3:
-				address = gone.URL
+				address = gone
 			default:
 				fails = false
 			}
